@@ -1,0 +1,1 @@
+//! Keeps Deployments at the number of replicas their PodAutoscaler asks for.

@@ -1,0 +1,1 @@
+//! Runnable lessons in Boatswain.

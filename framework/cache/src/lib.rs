@@ -1,0 +1,1 @@
+//! A local mirror of one kind of Kubernetes objects: reflector, delta FIFO, indexer, lister.

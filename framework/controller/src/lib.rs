@@ -1,0 +1,1 @@
+//! Kubernetes controllers built from supervised actors.

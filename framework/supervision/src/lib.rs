@@ -1,0 +1,1 @@
+//! A supervision tree for actix actors: restarts that keep address and mailbox, backoff, escalation, ordered stop.

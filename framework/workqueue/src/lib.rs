@@ -1,0 +1,1 @@
+//! A keyed work queue as a pure data structure: one cell per key, priority lanes with ageing, delays, rate limiters.

@@ -1,0 +1,1 @@
+//! End-to-end tests of Boatswain, run on the simulated and on a real API server.
