@@ -1,0 +1,90 @@
+//! The orders in which keys leave their states: the other half of a cell.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::time::{Duration, Instant};
+
+use crate::cell::{Cell, State};
+use crate::lanes::Lanes;
+use crate::{Lane, Streak};
+
+/// The keys by how they leave their state. Which order holds a key, and under which number, is said by its cell.
+#[derive(Debug)]
+pub(super) struct Orders<K> {
+    pub(super) lanes: Lanes<K>,
+    pub(super) running: BTreeMap<u64, K>,
+    pub(super) waiting: BTreeMap<(Instant, u64), K>,
+    pub(super) parked: BTreeMap<u64, K>,
+    next: u64,
+    pub(super) high_water: usize,
+}
+
+impl<K> Orders<K> {
+    pub(super) fn new(ageing: Duration) -> Self {
+        Orders {
+            lanes: Lanes::new(ageing),
+            running: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            next: 0,
+            high_water: 0,
+        }
+    }
+
+    /// Takes the key out of the order its state has it in.
+    pub(super) fn leave<C>(&mut self, cell: &Cell<C>) {
+        match &cell.state {
+            State::Queued(work) => self.lanes.remove(work.lane, cell.ticket),
+            State::Running { .. } => drop(self.running.remove(&cell.ticket)),
+            State::Waiting { until, .. } => drop(self.waiting.remove(&(*until, cell.ticket))),
+            State::Parked { .. } => drop(self.parked.remove(&cell.ticket)),
+        }
+    }
+
+    /// Puts the key into the order of `state`; the caller sees to it that it is in no other.
+    pub(super) fn enter<C>(
+        &mut self,
+        key: K,
+        streak: Streak,
+        state: State<C>,
+        now: Instant,
+    ) -> Cell<C> {
+        let ticket = self.next;
+        self.next += 1;
+        match &state {
+            State::Queued(work) => {
+                self.lanes.push(work.lane, ticket, key, now);
+                self.high_water = self.high_water.max(self.lanes.len());
+            }
+            State::Running { .. } => drop(self.running.insert(ticket, key)),
+            State::Waiting { until, .. } => drop(self.waiting.insert((*until, ticket), key)),
+            State::Parked { .. } => drop(self.parked.insert(ticket, key)),
+        }
+        Cell {
+            ticket,
+            streak,
+            state,
+        }
+    }
+
+    pub(super) fn shift<C>(&mut self, key: K, cell: &mut Cell<C>, state: State<C>, now: Instant) {
+        self.leave(cell);
+        *cell = self.enter(key, cell.streak, state, now);
+    }
+
+    /// Queues a key that waits or is parked, in its own lane or in `lane`, whichever is more urgent.
+    pub(super) fn rouse<C>(&mut self, key: K, cell: &mut Cell<C>, lane: Lane, now: Instant) {
+        if let State::Waiting { work, .. } | State::Parked { work, .. } = &mut cell.state {
+            let mut work = take(work);
+            work.lane = work.lane.max(lane);
+            self.shift(key, cell, State::Queued(work), now);
+        }
+    }
+
+    /// Drops every key that is not running.
+    pub(super) fn clear(&mut self) {
+        self.lanes.clear();
+        self.waiting.clear();
+        self.parked.clear();
+    }
+}
