@@ -12,12 +12,11 @@ fail() {
   exit 1
 }
 
-# alive NAME: does the process of NAME.pid live and is it ours (not a later one with its number)?
+# alive NAME: does the process of NAME.pid live and is it ours? Every process works in the state folder; a later one that
+# got the number does not, and a dead one that nobody has reaped works nowhere.
 alive() {
-  local pid state_letter
-  pid=$(cat "$1.pid" 2>/dev/null) && [ -n "$pid" ] || return 1
-  state_letter=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null) || return 1
-  [ "${state_letter%% *}" != Z ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$state"
+  local pid
+  pid=$(cat "$1.pid" 2>/dev/null) && [ "$(readlink "/proc/$pid/cwd")" = "$state" ]
 }
 
 # spawn NAME COMMAND...: in a session of its own, so that no signal to the caller's group reaches it and it holds no pipe
@@ -52,7 +51,7 @@ start_etcd() {
 
 start_apiserver() {
   alive apiserver && fail "kube-apiserver already runs"
-  spawn apiserver "$bin/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir="$state" \
+  spawn apiserver "$bin/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
     --tls-cert-file=server.crt --tls-private-key-file=server.key \
     --etcd-servers="http://127.0.0.1:$etcd_port" --etcd-compaction-interval=0 \
     --token-auth-file=tokens.csv --authorization-mode=RBAC --disable-admission-plugins=ServiceAccount --allow-privileged=true \

@@ -43,7 +43,7 @@ bin=$cache/$version
 
 # Only a folder that is empty or was made here is emptied.
 mkdir -p "$state"
-state=$(cd "$state" && pwd)
+state=$(cd "$state" && pwd -P)
 if [ -e "$state/cluster.env" ]; then
   "$here/ctl.sh" "$state" down
   rm -rf "${state:?}"/*
