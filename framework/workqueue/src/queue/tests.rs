@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{Delay, Phase, origin};
 
+mod entry;
 mod model;
 mod script;
 mod storm;

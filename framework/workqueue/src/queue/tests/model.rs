@@ -2,76 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::entry::{Entry, Is};
 use super::script::{Ids, Op};
 use super::*;
 use crate::{Activation, CellView, Delay};
-
-#[derive(Clone, Debug)]
-enum Is {
-    Queued,
-    Running {
-        forgotten: bool,
-        next: Option<(Lane, Vec<u32>)>,
-    },
-    Waiting {
-        until: Instant,
-        why: Wait,
-    },
-    Parked,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    key: u8,
-    is: Is,
-    since: Instant,
-    /// Number of the step that brought it here: the order of arrival.
-    arrival: usize,
-    lane: Lane,
-    ids: Vec<u32>,
-    streak: Streak,
-    run: Option<RunId>,
-}
-
-impl Entry {
-    fn turn(&mut self, is: Is, now: Instant, arrival: usize) {
-        *self = Entry {
-            is,
-            since: now,
-            arrival,
-            ..self.clone()
-        };
-    }
-
-    /// Waits until then, or is ready if that is now.
-    fn wait(&mut self, until: Instant, why: Wait, now: Instant, arrival: usize) {
-        self.turn(
-            if until > now {
-                Is::Waiting { until, why }
-            } else {
-                Is::Queued
-            },
-            now,
-            arrival,
-        );
-    }
-
-    fn merge(&mut self, lane: Lane, ids: &[u32]) {
-        self.lane = self.lane.max(lane);
-        self.ids.extend(ids);
-    }
-
-    fn delay(&self) -> Option<Delay> {
-        match self.is {
-            Is::Waiting { until, why } => Some(Delay {
-                until,
-                why,
-                failures: self.streak.failures,
-            }),
-            _ => None,
-        }
-    }
-}
 
 pub(super) struct Model {
     origin: Instant,
