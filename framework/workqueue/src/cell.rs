@@ -1,4 +1,5 @@
-//! What the queue knows of one key, as a state that owns exactly the data its phase needs. Idle is the absence of a cell.
+//! What the queue knows of one key, as a state that owns exactly the data its phase needs. Idle is
+//! the absence of a cell.
 
 use std::time::Instant;
 
@@ -6,7 +7,8 @@ use crate::{Lane, Verdict};
 
 /// Why a key is to run; causes of one run are merged into one value.
 ///
-/// Keep it small and of bounded size (a set of flags, the newest trigger): a cell holds at most two.
+/// Keep it small and of bounded size (a set of flags, the newest trigger): a cell holds at most
+/// two.
 pub trait Merge {
     /// Takes in the cause of an add that came later and was coalesced with this one.
     fn merge(&mut self, later: Self);
@@ -17,9 +19,11 @@ impl Merge for () {
     fn merge(&mut self, (): ()) {}
 }
 
-/// Names one run of one key; only [`Queue::start`](crate::Queue::start) and [`Queue::adopt`](crate::Queue::adopt) make one.
+/// Names one run of one key; only [`Queue::start`](crate::Queue::start) and
+/// [`Queue::adopt`](crate::Queue::adopt) make one.
 ///
-/// [`Queue::finish`](crate::Queue::finish) asks for it back, so that a report that comes twice, or late, cannot end a later run.
+/// [`Queue::finish`](crate::Queue::finish) asks for it back, so that a report that comes twice, or
+/// late, cannot end a later run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     pub(crate) epoch: u32,
@@ -31,7 +35,8 @@ pub struct RunId {
 pub struct Streak {
     /// Failed runs in a row, whoever was at fault. Sets the delay.
     pub failures: u32,
-    /// Those of them that were the object's own fault. Decides on parking, so that an outage parks nobody.
+    /// Those of them that were the object's own fault. Decides on parking, so that an outage parks
+    /// nobody.
     pub strikes: u32,
     /// Write conflicts in a row. No failures; they only space the next tries.
     pub conflicts: u32,
@@ -83,7 +88,8 @@ pub enum Wait {
     Conflict,
 }
 
-/// A wait that the owner of the timer must know of: hand it to a [`Pacer`](crate::Pacer) or a [`Wheel`](crate::Wheel).
+/// A wait that the owner of the timer must know of: hand it to a [`Pacer`](crate::Pacer) or a
+/// [`Wheel`](crate::Wheel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// When the key may run again.
@@ -98,7 +104,8 @@ pub struct Delay {
 #[derive(Clone, Debug)]
 pub(crate) struct Work<C> {
     pub(crate) lane: Lane,
-    /// `None` when nobody outside asked: a time the key itself set came due, or it was woken by hand.
+    /// `None` when nobody outside asked: a time the key itself set came due, or it was woken by
+    /// hand.
     pub(crate) cause: Option<C>,
 }
 
@@ -160,7 +167,8 @@ pub(crate) enum State<C> {
 
 #[derive(Debug)]
 pub(crate) struct Cell<C> {
-    /// Number of the last transition: the place in a lane, the name of a run, the order of waits and of parked keys.
+    /// Number of the last transition: the place in a lane, the name of a run, the order of waits
+    /// and of parked keys.
     pub(crate) ticket: u64,
     pub(crate) streak: Streak,
     pub(crate) state: State<C>,
@@ -178,7 +186,8 @@ impl<C> Cell<C> {
         }
     }
 
-    /// Drops everything about the key but a run under way. Returns whether there is one, that is, whether the cell has to stay.
+    /// Drops everything about the key but a run under way. Returns whether there is one, that is,
+    /// whether the cell has to stay.
     pub(crate) fn forget(&mut self) -> bool {
         match &mut self.state {
             State::Running { run, next } => {

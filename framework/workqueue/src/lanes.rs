@@ -1,4 +1,5 @@
-//! Which of the keys that are ready runs next: three lanes, first in first out inside a lane, no lane starved.
+//! Which of the keys that are ready runs next: three lanes, first in first out inside a lane, no
+//! lane starved.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -35,10 +36,14 @@ pub(crate) struct Standing<K> {
 
 /// The three lanes.
 ///
-/// 1. Tickets are handed out in the order of arrival, so a lane sorted by ticket is first in, first out, and its head has waited longest.
-/// 2. A key that is lifted keeps its ticket: it takes the place its age earns it and loses none by becoming more urgent.
-/// 3. While no head has waited for the ageing bound, the most urgent lane goes first. Otherwise service rotates among that lane and every lane whose
-///    head is over the bound; such a head therefore leaves within three pops, and no lane, however old its backlog, takes the others' share.
+/// 1. Tickets are handed out in the order of arrival, so a lane sorted by ticket is first in, first
+///    out, and its head has waited longest.
+/// 2. A key that is lifted keeps its ticket: it takes the place its age earns it and loses none by
+///    becoming more urgent.
+/// 3. While no head has waited for the ageing bound, the most urgent lane goes first. Otherwise
+///    service rotates among that lane and every lane whose head is over the bound; such a head
+///    therefore leaves within three pops, and no lane, however old its backlog, takes the others'
+///    share.
 #[derive(Debug)]
 pub(crate) struct Lanes<K> {
     lines: [BTreeMap<u64, Standing<K>>; 3],

@@ -1,11 +1,14 @@
-//! A keyed work queue as a pure data structure: one cell per key, priority lanes with ageing, delays, rate limiters.
+//! A keyed work queue as a pure data structure: one cell per key, priority lanes with ageing,
+//! delays, rate limiters.
 //!
-//! Nothing here reads a clock, draws a random number, spawns or blocks: time and chance are arguments, and whoever owns a [`Queue`] (an actor, a test)
-//! decides when to call. Same calls, same answers, whatever the hasher.
+//! Nothing here reads a clock, draws a random number, spawns or blocks: time and chance are
+//! arguments, and whoever owns a [`Queue`] (an actor, a test) decides when to call. Same calls,
+//! same answers, whatever the hasher.
 //!
 //! # The cell contract
 //!
-//! A key that has nothing to do has no cell: *idle is absence*. Otherwise it is in exactly one state.
+//! A key that has nothing to do has no cell: *idle is absence*. Otherwise it is in exactly one
+//! state.
 //!
 //! | State | [`add`](Queue::add) | leaves it by |
 //! |---|---|---|
@@ -18,16 +21,22 @@
 //!
 //! # Guarantees
 //!
-//! 1. *One at a time.* Between the `start` of a key and the `finish` that names that run the key is not started again.
-//! 2. *Nothing is lost.* After an add the key is queued, waiting or parked until a `start` hands it out. A run that fails, conflicts or parks keeps its cause.
+//! 1. *One at a time.* Between the `start` of a key and the `finish` that names that run the key is
+//!    not started again.
+//! 2. *Nothing is lost.* After an add the key is queued, waiting or parked until a `start` hands it
+//!    out. A run that fails, conflicts or parks keeps its cause.
 //! 3. *Coalescing.* Any number of adds before a start, or during a run, lead to one run.
-//! 4. *Order.* A lane is first in, first out. A head that has waited for the [ageing bound](QueueOptions::ageing) is started within the next three starts.
-//! 5. *Bounded.* Memory follows the keys that are not idle, never the number of keys or events ever seen. Tables shrink again.
-//! 6. Depths, counts and ages are read off the structures that hold the keys; there are no counters to go astray.
+//! 4. *Order.* A lane is first in, first out. A head that has waited for the [ageing
+//!    bound](QueueOptions::ageing) is started within the next three starts.
+//! 5. *Bounded.* Memory follows the keys that are not idle, never the number of keys or events ever
+//!    seen. Tables shrink again.
+//! 6. Depths, counts and ages are read off the structures that hold the keys; there are no counters
+//!    to go astray.
 //!
 //! # Assumptions
 //!
-//! `now` never goes back between calls on one value. If it does, nothing is lost, but ages and the order of lanes refer to the times given.
+//! `now` never goes back between calls on one value. If it does, nothing is lost, but ages and the
+//! order of lanes refer to the times given.
 //!
 //! # Example
 //!
@@ -81,20 +90,24 @@ pub use pacer::Pacer;
 pub use queue::{Activation, Added, Due, Next, Queue, QueueOptions, Verdict};
 pub use wheel::Wheel;
 
-/// The hasher used unless another is named: fast on short names, and seeded, so that a run can be repeated.
+/// The hasher used unless another is named: fast on short names, and seeded, so that a run can be
+/// repeated.
 ///
-/// Names come from those who may create objects. Where they are not trusted, `Seeded::with_seed` with a number they cannot know makes it impractical to
-/// prepare names that collide. No behaviour depends on the seed, only the cost of a collision.
+/// Names come from those who may create objects. Where they are not trusted, `Seeded::with_seed`
+/// with a number they cannot know makes it impractical to prepare names that collide. No behaviour
+/// depends on the seed, only the cost of a collision.
 pub type Seeded = foldhash::fast::FixedState;
 
-/// Gives room back after a burst; doubling on the way up and quartering on the way down keep both O(1) per entry.
+/// Gives room back after a burst; doubling on the way up and quartering on the way down keep both
+/// O(1) per entry.
 fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if table.capacity() > 64 && table.len() < table.capacity() / 4 {
         table.shrink_to(table.len() * 2);
     }
 }
 
-/// `now + delay`, where a delay beyond what an `Instant` can tell means "not in this process's life".
+/// `now + delay`, where a delay beyond what an `Instant` can tell means "not in this process's
+/// life".
 fn after(now: Instant, delay: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(delay.min(FAR)).unwrap_or(now)

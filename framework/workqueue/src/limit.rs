@@ -1,6 +1,8 @@
-//! How long a failed key waits: limiters, the defaults, and the seeds of the trade under their names.
+//! How long a failed key waits: limiters, the defaults, and the seeds of the trade under their
+//! names.
 //!
-//! The cell counts failures, so no limiter keeps state per key, and there is nothing to forget when a key succeeds or is deleted.
+//! The cell counts failures, so no limiter keeps state per key, and there is nothing to forget when
+//! a key succeeds or is deleted.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,8 @@ pub use max_of::MaxOf;
 pub struct Retry {
     /// Failed runs in a row, this one included: 1 for the first. (Zero is taken for one.)
     pub failures: u32,
-    /// A random number from 0 to 1, drawn by the caller so that a run can be repeated; 0.5 gives the undisturbed delay.
+    /// A random number from 0 to 1, drawn by the caller so that a run can be repeated; 0.5 gives
+    /// the undisturbed delay.
     pub chance: f64,
     /// The time of asking.
     pub now: Instant,
@@ -27,7 +30,8 @@ pub struct Retry {
 
 /// Says how long a failed key waits before its next try.
 pub trait Limiter {
-    /// The delay from [`now`](Retry::now) on. Some limiters, such as a bucket, spend something on each answer: ask once per retry.
+    /// The delay from [`now`](Retry::now) on. Some limiters, such as a bucket, spend something on
+    /// each answer: ask once per retry.
     fn delay(&mut self, retry: Retry) -> Duration;
 }
 
@@ -37,9 +41,11 @@ impl<L: Limiter + ?Sized> Limiter for Box<L> {
     }
 }
 
-/// client-go's default for controllers: the longer of 5 ms × 2ⁿ up to 1000 s for the key, without jitter, and a reservation in a bucket of 10/s, burst 100,
-/// shared by all keys. For those who move over and want the same delays; the defaults here are [`Exponential::default`] and a
-/// [`Pacer`](crate::Pacer), which does not let many failing keys push out the retry of one that failed for the first time.
+/// client-go's default for controllers: the longer of 5 ms × 2ⁿ up to 1000 s for the key, without
+/// jitter, and a reservation in a bucket of 10/s, burst 100, shared by all keys. For those who move
+/// over and want the same delays; the defaults here are [`Exponential::default`] and a
+/// [`Pacer`](crate::Pacer), which does not let many failing keys push out the retry of one that
+/// failed for the first time.
 #[must_use]
 pub fn client_go() -> MaxOf {
     MaxOf::new()

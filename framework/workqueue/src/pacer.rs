@@ -7,14 +7,17 @@ use std::time::Instant;
 use crate::limit::Bucket;
 use crate::{Delay, Fault, Seeded, Wait, Wheel, after, shrink};
 
-/// Lets waiting keys go when their time has come, and paces those that failed through their own fault: the pure core of a rate limiter.
+/// Lets waiting keys go when their time has come, and paces those that failed through their own
+/// fault: the pure core of a rate limiter.
 ///
-/// A retry whose time has come stands in line for a token of the bucket. Tokens go in turn to the key with the fewest failures and to the one that has stood
-/// longest: thousands of keys that always fail cannot keep a first failure from its retry, and a stream of first failures cannot keep anyone else from theirs.
-/// Nothing is reserved; a key that leaves the line costs no token.
+/// A retry whose time has come stands in line for a token of the bucket. Tokens go in turn to the
+/// key with the fewest failures and to the one that has stood longest: thousands of keys that
+/// always fail cannot keep a first failure from its retry, and a stream of first failures cannot
+/// keep anyone else from theirs. Nothing is reserved; a key that leaves the line costs no token.
 ///
-/// Retries after faults of the infrastructure are not paced: an outage fails every key at once, and when it ends they have to come back faster than a bucket
-/// for sick objects would let them. Their backoff and the client's own limit hold them.
+/// Retries after faults of the infrastructure are not paced: an outage fails every key at once, and
+/// when it ends they have to come back faster than a bucket for sick objects would let them. Their
+/// backoff and the client's own limit hold them.
 ///
 /// A key is in a pacer at most once; the newest word about it counts.
 #[derive(Debug)]
@@ -53,7 +56,8 @@ impl<K: Clone + Eq + Hash> Default for Pacer<K> {
 }
 
 impl<K: Clone + Eq + Hash, S: BuildHasher + Clone> Pacer<K, S> {
-    /// As [`new`](Pacer::new), with a hasher of the caller's choice; nothing but speed depends on it.
+    /// As [`new`](Pacer::new), with a hasher of the caller's choice; nothing but speed depends on
+    /// it.
     #[must_use]
     pub fn with_hasher(bucket: Bucket, hasher: S) -> Self {
         Pacer {
@@ -70,7 +74,8 @@ impl<K: Clone + Eq + Hash, S: BuildHasher + Clone> Pacer<K, S> {
 }
 
 impl<K: Clone + Eq + Hash, S: BuildHasher> Pacer<K, S> {
-    /// Lets `key` go at the end of `delay`, whatever was known of it before: the queue's cell is the truth.
+    /// Lets `key` go at the end of `delay`, whatever was known of it before: the queue's cell is
+    /// the truth.
     pub fn insert(&mut self, key: K, delay: Delay) {
         self.unseat(&key);
         if delay.why == Wait::Backoff(Fault::Object) {

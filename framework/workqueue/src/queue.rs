@@ -142,7 +142,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         })
     }
 
-    /// Marks `key` as running without starting it: a rebuilt queue learns of a run that outlived its predecessor. What the key had pending comes after.
+    /// Marks `key` as running without starting it: a rebuilt queue learns of a run that outlived
+    /// its predecessor. What the key had pending comes after.
     ///
     /// `None` when the key is running already.
     pub fn adopt(&mut self, key: K, now: Instant) -> Option<RunId> {
@@ -188,8 +189,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
 
     /// Reports how a run ended and frees its key for the next.
     ///
-    /// A retry keeps the lane and the cause of the run that failed, merged with what came since; a time the key asked for itself counts as
-    /// [`Lane::Normal`]. Waits of zero are queued at once.
+    /// A retry keeps the lane and the cause of the run that failed, merged with what came since; a
+    /// time the key asked for itself counts as [`Lane::Normal`]. Waits of zero are queued at once.
     pub fn finish(&mut self, key: &K, run: RunId, verdict: Verdict, now: Instant) -> Next {
         let Entry::Occupied(mut entry) = self.cells.entry(key.clone()) else {
             return Next::NotRunning;
@@ -284,7 +285,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         }
     }
 
-    /// Gives every key parked at or before `since` one more try, in the low lane and with its streak kept. Returns how many there were.
+    /// Gives every key parked at or before `since` one more try, in the low lane and with its
+    /// streak kept. Returns how many there were.
     pub fn wake_parked(&mut self, since: Instant, now: Instant) -> usize {
         let mut woken = 0;
         while let Some((_, key)) = self.orders.parked.first_key_value() {
@@ -306,8 +308,9 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         woken
     }
 
-    /// Makes `key` as urgent as `lane` and ends any wait, by hand; a parked key's streak is forgiven. A run under way is left alone, the one that may
-    /// follow it is lifted. Returns whether there was a cell with anything to hurry; to run an idle key, [`add`](Queue::add) it.
+    /// Makes `key` as urgent as `lane` and ends any wait, by hand; a parked key's streak is
+    /// forgiven. A run under way is left alone, the one that may follow it is lifted. Returns
+    /// whether there was a cell with anything to hurry; to run an idle key, [`add`](Queue::add) it.
     pub fn promote(&mut self, key: &K, lane: Lane, now: Instant) -> bool {
         let Some(cell) = self.cells.get_mut(key) else {
             return false;
@@ -331,8 +334,9 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         true
     }
 
-    /// Forgets `key`: it was deleted for good, or is another's now. A run under way still excludes others until it is finished, but how it ends no longer
-    /// counts; what is added meanwhile runs after it. Returns whether there was a cell.
+    /// Forgets `key`: it was deleted for good, or is another's now. A run under way still excludes
+    /// others until it is finished, but how it ends no longer counts; what is added meanwhile runs
+    /// after it. Returns whether there was a cell.
     pub fn remove(&mut self, key: &K) -> bool {
         let Entry::Occupied(mut entry) = self.cells.entry(key.clone()) else {
             return false;
@@ -346,7 +350,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         true
     }
 
-    /// Forgets every key, as [`remove`](Queue::remove) does: leadership is lost, or the controller stops.
+    /// Forgets every key, as [`remove`](Queue::remove) does: leadership is lost, or the controller
+    /// stops.
     pub fn clear(&mut self) {
         self.orders.clear();
         self.cells.retain(|_, cell| cell.forget());

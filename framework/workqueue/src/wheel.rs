@@ -8,8 +8,9 @@ use crate::{Seeded, shrink};
 
 /// Deadlines of keys, one per key, for whoever owns the one timer.
 ///
-/// Nothing stale stays behind: replacing or removing a deadline takes the old entry out at once, so memory follows the keys that wait and a far deadline costs
-/// what a near one costs. All operations take O(log n). Keys with the same deadline come out in the order they were put in.
+/// Nothing stale stays behind: replacing or removing a deadline takes the old entry out at once, so
+/// memory follows the keys that wait and a far deadline costs what a near one costs. All operations
+/// take O(log n). Keys with the same deadline come out in the order they were put in.
 #[derive(Debug)]
 pub struct Wheel<K, S = Seeded> {
     deadlines: HashMap<K, (Instant, u64), S>,
@@ -43,7 +44,8 @@ impl<K: Clone + Eq + Hash, S: BuildHasher> Wheel<K, S> {
         }
     }
 
-    /// Asks for `key` at `until` at the latest: of two deadlines the earlier wins. Returns whether this one does.
+    /// Asks for `key` at `until` at the latest: of two deadlines the earlier wins. Returns whether
+    /// this one does.
     pub fn insert(&mut self, key: K, until: Instant) -> bool {
         let wins = self.until(&key).is_none_or(|present| until < present);
         if wins {
@@ -52,7 +54,8 @@ impl<K: Clone + Eq + Hash, S: BuildHasher> Wheel<K, S> {
         wins
     }
 
-    /// Puts `until` in the place of whatever deadline `key` had. Right for those whose truth about the key is elsewhere.
+    /// Puts `until` in the place of whatever deadline `key` had. Right for those whose truth about
+    /// the key is elsewhere.
     pub fn set(&mut self, key: K, until: Instant) {
         let at = (until, self.next);
         self.next += 1;

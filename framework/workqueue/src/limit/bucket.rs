@@ -14,10 +14,12 @@ use governor::{Quota, RateLimiter};
 
 use super::{Limiter, Retry};
 
-/// A token bucket: so many per second, and a burst when it is full. governor does the sums; the time is told, never read.
+/// A token bucket: so many per second, and a burst when it is full. governor does the sums; the
+/// time is told, never read.
 ///
-/// [`take`](Bucket::take) spends a token if there is one and promises nothing if not; [`reserve`](Bucket::reserve), and so the [`Limiter`], spends
-/// tokens of the future, in the order of asking, as client-go's bucket does.
+/// [`take`](Bucket::take) spends a token if there is one and promises nothing if not;
+/// [`reserve`](Bucket::reserve), and so the [`Limiter`], spends tokens of the future, in the order
+/// of asking, as client-go's bucket does.
 ///
 /// Default: 10 a second, burst 100. Starts full.
 pub struct Bucket {
@@ -27,7 +29,8 @@ pub struct Bucket {
     origin: Option<Instant>,
 }
 
-/// governor's clock: shows what it was told last. Atomic because the calculator has a copy and both may cross threads together.
+/// governor's clock: shows what it was told last. Atomic because the calculator has a copy and both
+/// may cross threads together.
 #[derive(Clone, Debug, Default)]
 struct Told(Arc<AtomicU64>);
 
@@ -69,7 +72,8 @@ impl Bucket {
         match self.take_at(now) {
             Ok(()) => Duration::ZERO,
             Err(at) => {
-                // At the time it just named the calculator has a token, and it keeps no time but the one told.
+                // At the time it just named the calculator has a token, and it keeps no time but
+                // the one told.
                 let _spent = self.take_at(at);
                 Duration::from_nanos(at - now)
             }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Limiter, Retry, jitter};
 
-/// Doubles the delay with each failure in a row: base × 2ⁿ up to a cap, then jittered, so that keys at the cap do not march in step.
+/// Doubles the delay with each failure in a row: base × 2ⁿ up to a cap, then jittered, so that keys
+/// at the cap do not march in step.
 ///
 /// Default: 100 ms to 10 s, ± 20 %.
 #[derive(Clone, Debug)]
@@ -25,7 +26,8 @@ impl Exponential {
         }
     }
 
-    /// What client-go calls its item exponential limiter in the default of its controllers: 5 ms to 1000 s, without jitter.
+    /// What client-go calls its item exponential limiter in the default of its controllers: 5 ms to
+    /// 1000 s, without jitter.
     #[must_use]
     pub fn client_go() -> Self {
         Exponential::new(Duration::from_millis(5), Duration::from_secs(1000))

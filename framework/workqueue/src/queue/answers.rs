@@ -9,10 +9,12 @@ use crate::{Delay, Fault, Lane, RunId, Streak};
 pub struct QueueOptions {
     /// From this wait on a lane's head goes before more urgent lanes. Default 30 s.
     pub ageing: Duration,
-    /// A parked key woken by an event does not run again sooner than this after it was parked, so that a key that is parked and writes its own status
-    /// (which is an event) does not spin. Waking by hand does not wait. Default 10 s.
+    /// A parked key woken by an event does not run again sooner than this after it was parked, so
+    /// that a key that is parked and writes its own status (which is an event) does not spin.
+    /// Waking by hand does not wait. Default 10 s.
     pub parked_rest: Duration,
-    /// Tells runs of this queue from those of an earlier queue for the same keys: give each incarnation another number. Default 0.
+    /// Tells runs of this queue from those of an earlier queue for the same keys: give each
+    /// incarnation another number. Default 0.
     pub epoch: u32,
     /// Seed of the hasher; see [`Seeded`](crate::Seeded). Default 0.
     pub hash_seed: u64,
@@ -41,21 +43,23 @@ pub enum Added {
     Dirty,
     /// It waits after a failure or conflict and goes on waiting; its timer is set already.
     Backoff,
-    /// It waited for the time it had asked for, or was parked, and is now in its lane. A timer set for it is void.
+    /// It waited for the time it had asked for, or was parked, and is now in its lane. A timer set
+    /// for it is void.
     Woken,
     /// It was parked a moment ago and waits a little longer: set a timer.
     Delayed(Delay),
 }
 
-/// One run of one key, to be carried out and then reported with [`Queue::finish`](crate::Queue::finish).
+/// One run of one key, to be carried out and then reported with
+/// [`Queue::finish`](crate::Queue::finish).
 #[derive(Clone, Debug)]
 pub struct Activation<K, C> {
     /// What to run.
     pub key: K,
     /// Names this run.
     pub run: RunId,
-    /// Why: everything that was merged since the last run, and what a failed run had not settled. `None` when the key's own timer or a wake by hand
-    /// is all there is.
+    /// Why: everything that was merged since the last run, and what a failed run had not settled.
+    /// `None` when the key's own timer or a wake by hand is all there is.
     pub cause: Option<C>,
     /// How the key has been doing up to here.
     pub streak: Streak,
@@ -78,7 +82,8 @@ impl<K, C> Activation<K, C> {
 pub enum Verdict {
     /// Settled; the streak ends.
     Done,
-    /// Settled; run again after this time, or earlier if something happens: an event meanwhile uses the request up. The streak ends.
+    /// Settled; run again after this time, or earlier if something happens: an event meanwhile uses
+    /// the request up. The streak ends.
     RequeueAfter(Duration),
     /// Failed; try again after the delay a limiter gave.
     Backoff {

@@ -8,7 +8,8 @@ use crate::cell::{Cell, State};
 use crate::lanes::Lanes;
 use crate::{Lane, Streak};
 
-/// The keys by how they leave their state. Which order holds a key, and under which number, is said by its cell.
+/// The keys by how they leave their state. Which order holds a key, and under which number, is said
+/// by its cell.
 #[derive(Debug)]
 pub(super) struct Orders<K> {
     pub(super) lanes: Lanes<K>,
@@ -72,7 +73,8 @@ impl<K> Orders<K> {
         *cell = self.enter(key, cell.streak, state, now);
     }
 
-    /// Queues a key that waits or is parked, in its own lane or in `lane`, whichever is more urgent.
+    /// Queues a key that waits or is parked, in its own lane or in `lane`, whichever is more
+    /// urgent.
     pub(super) fn rouse<C>(&mut self, key: K, cell: &mut Cell<C>, lane: Lane, now: Instant) {
         if let State::Waiting { work, .. } | State::Parked { work, .. } = &mut cell.state {
             let mut work = take(work);

@@ -118,8 +118,9 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
         })
     }
 
-    /// Every key that is not idle: those running, the longest first; then those ready, as they stand in their lanes; then those that wait, the earliest
-    /// first; then those parked, the longest first.
+    /// Every key that is not idle: those running, the longest first; then those ready, as they
+    /// stand in their lanes; then those that wait, the earliest first; then those parked, the
+    /// longest first.
     pub fn cells(&self) -> impl Iterator<Item = (&K, CellView<'_, C>)> {
         let orders = &self.orders;
         let keys = orders

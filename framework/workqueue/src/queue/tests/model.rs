@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::entry::{Entry, Is};
 use super::script::{Ids, Op};
 use super::*;
-use crate::{Activation, CellView, Delay};
+use crate::{Activation, CellView};
 
 pub(super) struct Model {
     origin: Instant,
@@ -42,7 +42,8 @@ impl Model {
         self.origin
     }
 
-    /// Does the same to the queue and to the model and compares the answers and everything that shows.
+    /// Does the same to the queue and to the model and compares the answers and everything that
+    /// shows.
     pub(super) fn step<S: BuildHasher>(
         &mut self,
         queue: &mut Queue<u8, Ids, S>,

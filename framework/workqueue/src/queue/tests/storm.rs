@@ -1,4 +1,5 @@
-//! Scripts nobody would think of: against the model, against another hasher, and with the timer's side attached.
+//! Scripts nobody would think of: against the model, against another hasher, and with the timer's
+//! side attached.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -61,8 +62,9 @@ struct Ledger {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The queue and a pacer that loses its memory now and then, as the shard and the limiter would use them. Then the storm ends, and every add must have
-    /// been settled by exactly one successful run that started after it.
+    /// The queue and a pacer that loses its memory now and then, as the shard and the limiter would
+    /// use them. Then the storm ends, and every add must have been settled by exactly one
+    /// successful run that started after it.
     #[test]
     fn every_add_is_settled_by_one_later_run_whatever_happens(
         script in prop::collection::vec((0..6_u8, 0..8_u8, 0..2000_u64), 1..150)
