@@ -1,1 +1,131 @@
 //! A supervision tree for actix actors: restarts that keep address and mailbox, backoff, escalation, ordered stop.
+//!
+//! Every actor has a supervisor, which starts it, hears how it ended, and decides what comes next. Supervisors have supervisors,
+//! up to a root that a [`Tree`] owns. actix' own supervisor does not survive a panic and restarts without a pause; this one
+//! polls actors itself, under `catch_unwind`.
+//!
+//! ```
+//! use std::time::Duration;
+//! use actix::{Actor, Handler, Message, System};
+//! use boatswain_supervision::{
+//!     ChildSpec, Context, Mailbox, Strategy, SupervisorSpec, Tree, TreeOptions, supervised,
+//! };
+//!
+//! struct Counter(u64);
+//!
+//! impl Actor for Counter {
+//!     type Context = Context<Self>;
+//! }
+//! supervised!(Counter);
+//!
+//! struct Add(u64);
+//!
+//! impl Message for Add {
+//!     type Result = u64;
+//! }
+//!
+//! impl Handler<Add> for Counter {
+//!     type Result = u64;
+//!
+//!     fn handle(&mut self, Add(n): Add, _: &mut Context<Self>) -> u64 {
+//!         self.0 = self.0.checked_add(n).expect("too much");
+//!         self.0
+//!     }
+//! }
+//!
+//! System::new().block_on(async {
+//!     let (sender, addresses) = std::sync::mpsc::channel();
+//!     let root = SupervisorSpec::new("root", Strategy::OneForOne).children(move |children| {
+//!         let mailbox = Mailbox::new();
+//!         let _ = sender.send(mailbox.address());
+//!         children.add(ChildSpec::actor("counter", mailbox, |_| Counter(0)));
+//!     });
+//!     let tree = Tree::start(root, TreeOptions::default()).await.unwrap();
+//!     let counter = addresses.recv().unwrap();
+//!
+//!     assert_eq!(counter.ask(Add(1)).await, Ok(1));
+//!     assert!(counter.ask(Add(u64::MAX)).await.is_err()); // panics: the message is lost, and only that
+//!     assert_eq!(counter.ask(Add(2)).await, Ok(2)); // the same address, a new incarnation
+//!     assert_eq!(tree.snapshot().find("root/counter").unwrap().restarts, 1);
+//!
+//!     tree.stop(Duration::from_secs(5)).await.unwrap();
+//! });
+//! ```
+//!
+//! # Guarantees
+//!
+//! - An incarnation of an actor never begins before the last one has ended and its futures are dropped.
+//! - A restart keeps the address and every queued message. The message that was being handled is lost, and whoever asked is told.
+//! - A restarted actor is a new value: nothing half-changed lives on.
+//! - A panic in a handler, in a future of the context, in `started`, `stopping`, `stopped` or `Drop` of an actor never reaches the thread.
+//! - Children start one after the other and stop in reverse; a failed start undoes the ones before it.
+//! - A supervisor never ends before its children, but for those that block their thread, and these are reported.
+//! - Orders overtake the mailbox: a stop waits for no message but the one being handled, and for no backoff.
+//! - Memory is bounded by children and messages, never by the number of restarts.
+//! - With one thread, paused time and a seed ([`Clock::paused`], [`Entropy::seeded`]) a run can be repeated.
+//!
+//! # Assumptions
+//!
+//! - Panics unwind: a build with `panic = "abort"` does not compile.
+//! - Handlers do not block. A blocked thread cannot be interrupted; it is named in [`StillRunning`] and in the snapshot.
+
+mod backoff;
+mod child;
+mod clock;
+mod context;
+mod control;
+mod error;
+mod exit;
+mod intensity;
+mod link;
+mod mailbox;
+mod panics;
+mod plan;
+mod random;
+mod roster;
+#[cfg(test)]
+mod scripted;
+mod snapshot;
+mod spec;
+mod stats;
+mod supervisor;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod thread;
+mod tree;
+
+pub use actix;
+
+pub use backoff::{Backoff, BackoffError};
+#[doc(hidden)]
+pub use child::reincarnate;
+pub use clock::Clock;
+pub use context::Context;
+pub use error::{SpecError, StartError, StillRunning, StopError};
+pub use exit::{ErrorKind, Exit, Failure};
+pub use intensity::Intensity;
+pub use link::Link;
+pub use mailbox::{Address, AskError, Mailbox, Tell};
+pub use random::Entropy;
+pub use snapshot::{NodeSnapshot, NodeSort, NodeState, TreeSnapshot};
+pub use spec::{ChildSpec, Children, Restart, Shutdown, Strategy, SupervisorSpec};
+pub use thread::Thread;
+pub use tree::{Observer, Tree, TreeOptions};
+
+/// Makes an actor restartable: `supervised!(MyActor);` beside its `impl Actor`.
+///
+/// Implements [`actix::Supervised`] so that each incarnation is a fresh value made by the closure of its [`ChildSpec`].
+/// For a generic actor the parameters come first, in brackets: `supervised!([T: Send + 'static] MyActor<T>);`
+#[macro_export]
+macro_rules! supervised {
+    ([$($generics:tt)*] $actor:ty) => {
+        impl<$($generics)*> $crate::actix::Supervised for $actor {
+            fn restarting(&mut self, _: &mut $crate::Context<Self>) {
+                $crate::reincarnate(self);
+            }
+        }
+    };
+    ($actor:ty) => {
+        $crate::supervised!([] $actor);
+    };
+}

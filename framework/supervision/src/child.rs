@@ -1,0 +1,446 @@
+//! Polls one actor, survives its panic, and reports how it ended; the only place that catches panics of actors.
+//!
+//! A child is one task for all incarnations of its actor: actix' context future is kept, because the mailbox cannot be taken out
+//! of it, and restarted, which keeps the mailbox and with it every address.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
+
+use actix::dev::channel::AddressReceiver;
+use actix::dev::{ContextFut, Mailbox as ActixMailbox};
+use actix::{Actor, ActorContext, Supervised};
+use tokio::sync::watch;
+
+use crate::context::Context;
+use crate::exit::{ErrorKind, Exit};
+use crate::link::Link;
+use crate::mailbox::{Address, Mailbox};
+use crate::panics::guard;
+use crate::stats::{Node, NodeKind, Registry};
+use crate::supervisor::Supervisor;
+use crate::thread::Thread;
+
+/// What a child tells its supervisor; the only way a failure travels.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) token: u64,
+    pub(crate) event: Event,
+}
+
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The incarnation has started.
+    Started,
+    /// The incarnation has ended.
+    Exited(Ending),
+    /// The task has ended, some time after the incarnation.
+    Left,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) exit: Exit,
+    pub(crate) uptime: Duration,
+    /// Whether the incarnation had started.
+    pub(crate) started: bool,
+    /// Whether the task ended with it and there can be no further incarnation.
+    pub(crate) gone: bool,
+}
+
+/// Whom a child reports to.
+pub(crate) enum Superior {
+    Supervisor(Address<Supervisor>),
+    Tree(watch::Sender<RootState>),
+}
+
+/// What the tree knows of its root supervisor.
+#[derive(Clone, Debug)]
+pub(crate) enum RootState {
+    Starting,
+    Running,
+    Ended(Exit),
+}
+
+impl Superior {
+    /// False if nobody is left to hear it.
+    fn hear(&self, report: Report) -> bool {
+        match self {
+            Superior::Supervisor(address) => address.tell(report),
+            Superior::Tree(root) => {
+                match report.event {
+                    Event::Started => root.send_replace(RootState::Running),
+                    Event::Exited(ending) if ending.gone => {
+                        root.send_replace(RootState::Ended(ending.exit))
+                    }
+                    // the tree always lets its root go for good: the exit and the end of the task come as one
+                    Event::Exited(_) | Event::Left => return false,
+                };
+                true
+            }
+        }
+    }
+}
+
+/// Where a child is launched into.
+pub(crate) struct Berth {
+    pub(crate) token: u64,
+    pub(crate) node: Arc<Node>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) thread: Thread,
+    pub(crate) superior: Superior,
+}
+
+/// Starts the task of a child. If its thread has ended, or ends before it gets to the task, the child reports that it was killed.
+pub(crate) type Launch = Box<dyn FnOnce(Berth) + Send>;
+
+type Make<A> = Box<dyn Fn(&Link) -> A + Send>;
+
+pub(crate) fn launcher<A>(mailbox: Mailbox<A>, make: Make<A>) -> Launch
+where
+    A: Actor<Context = Context<A>> + Supervised,
+{
+    Box::new(move |berth| {
+        let thread = berth.thread.clone();
+        let tether = Tether::new(berth);
+        let address = mailbox.address();
+        let receiver = mailbox.receiver;
+        thread.run(move || {
+            let child = Child {
+                body: Body::Unborn(receiver),
+                make,
+                address,
+                tether,
+                begin: true,
+            };
+            tokio::task::spawn_local(child);
+        });
+    })
+}
+
+/// What ties a task to its supervisor: however the task ends, the supervisor hears of it.
+struct Tether {
+    berth: Berth,
+    /// The incarnation that has not been reported as ended yet.
+    running: Option<Running>,
+    exit: Option<Exit>,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    since: Instant,
+    started: bool,
+    asked_to_stop: bool,
+}
+
+impl Tether {
+    fn new(berth: Berth) -> Tether {
+        berth.node.alive.store(true, Ordering::Release);
+        berth.registry.tasks.fetch_add(1, Ordering::AcqRel);
+        let running = Some(Running::since(berth.registry.clock.now()));
+        Tether {
+            berth,
+            running,
+            exit: None,
+        }
+    }
+
+    fn report(&self, event: Event) -> bool {
+        self.berth.superior.hear(Report {
+            token: self.berth.token,
+            event,
+        })
+    }
+
+    fn ending(&mut self, exit: Exit, gone: bool) -> Option<Ending> {
+        let running = self.running.take()?;
+        let uptime = self
+            .berth
+            .registry
+            .clock
+            .now()
+            .saturating_duration_since(running.since);
+        Some(Ending {
+            exit,
+            uptime,
+            started: running.started,
+            gone,
+        })
+    }
+}
+
+impl Running {
+    fn since(since: Instant) -> Running {
+        Running {
+            since,
+            started: false,
+            asked_to_stop: false,
+        }
+    }
+}
+
+impl Drop for Tether {
+    fn drop(&mut self) {
+        self.berth.node.control.close();
+        self.berth.node.alive.store(false, Ordering::Release);
+        self.berth.registry.tasks.fetch_sub(1, Ordering::AcqRel);
+        // without an exit of its own the task was dropped by its thread
+        let exit = self.exit.take().unwrap_or(Exit::Killed);
+        let event = self.ending(exit, true).map_or(Event::Left, Event::Exited);
+        self.report(event);
+    }
+}
+
+/// The task of one child.
+struct Child<A: Actor<Context = Context<A>> + Supervised> {
+    body: Body<A>,
+    make: Make<A>,
+    address: Address<A>,
+    /// The first incarnation begins unasked.
+    begin: bool,
+    // last: its drop reports, after everything of the actor's is gone
+    tether: Tether,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "almost every body is born, and stays so"
+)]
+enum Body<A: Actor<Context = Context<A>>> {
+    Unborn(AddressReceiver<A>),
+    Born(ContextFut<A, Context<A>>),
+    /// Everything is given back.
+    Empty,
+}
+
+thread_local! {
+    /// Carries a value from `begin` through actix into `reincarnate`, and the old one back.
+    static HANDOVER: RefCell<Option<Handover>> = const { RefCell::new(None) };
+}
+
+enum Handover {
+    New(Box<dyn Any>),
+    Old(Box<dyn Any>),
+}
+
+/// Replaces `actor` by the value made for its next incarnation. Called by [`supervised!`](crate::supervised), from nowhere else.
+#[doc(hidden)]
+pub fn reincarnate<A: 'static>(actor: &mut A) {
+    HANDOVER.with_borrow_mut(|slot| {
+        if let Some(Handover::New(new)) = slot.take() {
+            *slot = Some(match new.downcast::<A>() {
+                Ok(new) => Handover::Old(Box::new(std::mem::replace(actor, *new))),
+                Err(other) => Handover::New(other),
+            });
+        }
+    });
+}
+
+impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
+    fn path(&self) -> &Arc<str> {
+        &self.tether.berth.node.path
+    }
+
+    fn begin(&mut self) -> Result<(), Exit> {
+        let berth = &self.tether.berth;
+        let incarnation = berth.node.incarnation.fetch_add(1, Ordering::AcqRel) + 1;
+        let (facts, degraded) = {
+            let mut record = berth.node.record();
+            (std::mem::take(&mut record.facts), record.degraded.take())
+        };
+        let path = Arc::clone(&berth.node.path);
+        let link = Link {
+            node: Arc::clone(&berth.node),
+            registry: Arc::clone(&berth.registry),
+            thread: berth.thread.clone(),
+            incarnation,
+        };
+        self.tether.running = Some(Running::since(berth.registry.clock.now()));
+        let actor = guard(&path, || {
+            drop((facts, degraded));
+            (self.make)(&link)
+        })?;
+        match std::mem::replace(&mut self.body, Body::Empty) {
+            Body::Unborn(receiver) => {
+                let context = Context::new(self.address.clone(), link);
+                self.body =
+                    Body::Born(ContextFut::new(context, actor, ActixMailbox::new(receiver)));
+            }
+            Body::Born(mut future) => {
+                future.ctx().renew(link);
+                HANDOVER.set(Some(Handover::New(Box::new(actor))));
+                let restarted = guard(&path, || future.restart());
+                let handover = HANDOVER.take();
+                self.body = Body::Born(future);
+                restarted?;
+                if let Some(Handover::Old(old)) = handover {
+                    // its panic is the last word of the incarnation before, which is over
+                    let _ = guard(&path, || drop(old));
+                } else {
+                    let message = "its `restarting` kept the old value: implement `Supervised` by `supervised!`".to_owned();
+                    return Err(Exit::Error {
+                        kind: ErrorKind::Fatal,
+                        message,
+                    });
+                }
+            }
+            Body::Empty => return Err(Exit::Killed),
+        }
+        Ok(())
+    }
+
+    /// The supervisor changed its mind before the incarnation began.
+    fn taken_back(&mut self) -> Exit {
+        self.tether.running = Some(Running::since(self.tether.berth.registry.clock.now()));
+        Exit::Shutdown
+    }
+
+    /// Gives the running incarnation its turn. `Some` once it has ended.
+    fn turn(&mut self, cx: &mut TaskContext<'_>) -> Option<Exit> {
+        let path = Arc::clone(self.path());
+        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
+            return None;
+        };
+        future.ctx().begin_turn();
+        let mut polled = guard(&path, || Pin::new(&mut *future).poll(cx));
+        if matches!(polled, Ok(Poll::Pending)) && future.ctx().is_ending() {
+            // `stopping` refused, or the actor waited for a future: once more, and then it ends in any case
+            future.ctx().stop();
+            polled = guard(&path, || Pin::new(&mut *future).poll(cx)).map(|_| Poll::Ready(()));
+        }
+        match polled {
+            Err(panic) => Some(panic),
+            Ok(Poll::Ready(())) => {
+                let by_default = if running.asked_to_stop {
+                    Exit::Shutdown
+                } else {
+                    Exit::Normal
+                };
+                Some(future.ctx().take_exit().unwrap_or(by_default))
+            }
+            Ok(Poll::Pending) => {
+                if !running.started && !future.ctx().started_held() {
+                    running.started = true;
+                    self.tether.report(Event::Started);
+                }
+                if future.ctx().used_up_turn() {
+                    cx.waker().wake_by_ref();
+                }
+                None
+            }
+        }
+    }
+
+    /// Carries out orders to a running incarnation. `Some` if that ends it on the spot.
+    fn obey(&mut self, stop: bool, kill: bool) -> Option<Exit> {
+        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
+            return None;
+        };
+        if kill {
+            match self.tether.berth.node.kind {
+                NodeKind::Actor => return Some(Exit::Killed),
+                // a supervisor that vanished would leave its children behind
+                NodeKind::Supervisor { .. } => future.ctx().make_hasty(),
+            }
+        }
+        if stop || kill {
+            running.asked_to_stop = true;
+            future.ctx().stop();
+        }
+        None
+    }
+
+    /// Drops what the incarnation left, and parks. False if nobody is there to decide what comes next.
+    fn end(&mut self, exit: Exit) -> bool {
+        self.bury();
+        if self.tether.berth.node.control.released() {
+            self.tether.exit = Some(exit);
+            return false;
+        }
+        match self.tether.ending(exit, false) {
+            Some(ending) => self.tether.report(Event::Exited(ending)),
+            None => true,
+        }
+    }
+
+    /// Drops the futures of the incarnation that ended: what they hold must not live on through a backoff. The mailbox stays.
+    fn bury(&mut self) {
+        let path = Arc::clone(self.path());
+        let Body::Born(future) = &mut self.body else {
+            return;
+        };
+        let link = future.ctx().link().clone();
+        future.ctx().renew(link);
+        // each try gets past one drop that panics: of the futures waited for, then of the others
+        for _ in 0..3 {
+            if guard(&path, || future.restart()).is_ok() {
+                break;
+            }
+        }
+        future.ctx().silence();
+    }
+
+    fn discard(&mut self) {
+        let body = std::mem::replace(&mut self.body, Body::Empty);
+        let _ = guard(self.path(), || match body {
+            Body::Born(mut future) => {
+                future.ctx().silence();
+                drop(future);
+            }
+            other => drop(other),
+        });
+    }
+}
+
+impl<A: Actor<Context = Context<A>> + Supervised> Future for Child<A> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            let orders = this.tether.berth.node.control.take(cx.waker());
+            if this.begin || this.tether.running.is_none() {
+                if !(std::mem::take(&mut this.begin) || orders.restart) {
+                    if orders.release {
+                        break;
+                    }
+                    return Poll::Pending;
+                }
+                let begun = if orders.stop || orders.kill {
+                    Err(this.taken_back())
+                } else {
+                    this.begin()
+                };
+                if let Err(exit) = begun {
+                    if this.end(exit) {
+                        continue;
+                    }
+                    break;
+                }
+            }
+            let exit = this
+                .obey(orders.stop, orders.kill)
+                .or_else(|| this.turn(cx));
+            let Some(exit) = exit else {
+                return Poll::Pending;
+            };
+            if !this.end(exit) {
+                break;
+            }
+        }
+        this.discard();
+        Poll::Ready(())
+    }
+}
+
+impl<A: Actor<Context = Context<A>> + Supervised> Drop for Child<A> {
+    fn drop(&mut self) {
+        // the thread ended, and took the task with it
+        self.discard();
+    }
+}

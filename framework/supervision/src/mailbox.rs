@@ -1,0 +1,230 @@
+//! Mailboxes that exist before their actor, and addresses that count.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use actix::dev::channel::{AddressReceiver, AddressSender, channel};
+use actix::{Actor, Handler, Message};
+
+use crate::context::Context;
+use crate::stats::Gauge;
+
+/// The queue of an actor that is yet to be started: addresses exist first, so siblings can be given each other's in any order.
+///
+/// The queue survives restarts of its actor. It has no capacity: bound a producer by credits, and watch [`Address::high_water`].
+pub struct Mailbox<A: Actor> {
+    pub(crate) receiver: AddressReceiver<A>,
+    address: Address<A>,
+}
+
+impl<A: Actor> Mailbox<A> {
+    /// A queue without an actor. Messages sent now are handled once it has one.
+    #[must_use]
+    pub fn new() -> Self {
+        // a capacity of zero is actix' way to say none
+        let (tx, receiver) = channel(0);
+        Mailbox {
+            receiver,
+            address: Address(Arc::new(Inner {
+                tx,
+                gauge: Arc::default(),
+            })),
+        }
+    }
+
+    /// An address of this mailbox.
+    #[must_use]
+    pub fn address(&self) -> Address<A> {
+        self.address.clone()
+    }
+}
+
+impl<A: Actor> Default for Mailbox<A> {
+    fn default() -> Self {
+        Mailbox::new()
+    }
+}
+
+impl<A: Actor> fmt::Debug for Mailbox<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("depth", &self.address.depth())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where messages for an actor go. Cheap to clone; stays valid across restarts.
+pub struct Address<A: Actor>(Arc<Inner<A>>);
+
+struct Inner<A: Actor> {
+    tx: AddressSender<A>,
+    gauge: Arc<Gauge>,
+}
+
+/// Why an [`Address::ask`] brought no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The actor is gone for good; the message was not handled.
+    #[error("the actor is gone: the message was not handled")]
+    Gone,
+    /// The actor failed on this message, or ended before it answered. Whether the message had an effect is unknown.
+    #[error(
+        "the actor failed or ended before it answered: whether the message had an effect is unknown"
+    )]
+    Lost,
+}
+
+thread_local! {
+    /// Set while an address packs a message, so that the envelope knows that the gauge has counted it.
+    static COUNTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the message being packed was counted by an address of ours, rather than sent past it through an actix address.
+pub(crate) fn packed_by_address() -> bool {
+    COUNTED.replace(false)
+}
+
+impl<A: Actor> Address<A> {
+    /// The number of messages waiting.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.0.gauge.depth()
+    }
+
+    /// The largest number of messages that ever waited.
+    #[must_use]
+    pub fn high_water(&self) -> usize {
+        self.0.gauge.high_water()
+    }
+
+    /// Whether the actor can still get messages: it runs, waits to be restarted, or is yet to be started.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.tx.connected()
+    }
+
+    /// The same place as a plain actix address, for interfaces that want one. Messages sent through it do not count in [`depth`](Self::depth).
+    #[must_use]
+    pub fn actix(&self) -> actix::Addr<A> {
+        actix::Addr::new(self.0.tx.clone())
+    }
+
+    pub(crate) fn gauge(&self) -> Arc<Gauge> {
+        Arc::clone(&self.0.gauge)
+    }
+}
+
+impl<A: Actor<Context = Context<A>>> Address<A> {
+    /// Sends a message that wants no answer; false if the actor is gone for good.
+    ///
+    /// True means queued, not handled: the actor may yet end, or fail on this very message, which is then dropped.
+    pub fn tell<M>(&self, message: M) -> bool
+    where
+        A: Handler<M>,
+        M: Message + Send + 'static,
+        M::Result: Send,
+    {
+        self.counted(|tx| tx.do_send(message)).is_ok()
+    }
+
+    /// Sends a message and returns the answer. The message is queued at once, before the future is first polled.
+    ///
+    /// While the actor waits to be restarted the question waits with it; bound it with a timeout where that is too long.
+    ///
+    /// # Errors
+    /// [`AskError::Gone`] if the actor is gone for good, [`AskError::Lost`] if it failed on this message or ended before it answered.
+    ///
+    /// # Cancellation safety
+    /// Dropping the future while the message waits takes the message back; once handling began it goes on, and the answer is dropped.
+    pub fn ask<M>(
+        &self,
+        message: M,
+    ) -> impl Future<Output = Result<M::Result, AskError>> + Send + use<A, M>
+    where
+        A: Handler<M>,
+        M: Message + Send + 'static,
+        M::Result: Send,
+    {
+        let sent = self
+            .counted(|tx| tx.send(message))
+            .map_err(|_| AskError::Gone);
+        async move { sent?.await.map_err(|_| AskError::Lost) }
+    }
+
+    /// The same place for one type of message, with the actor's type erased.
+    #[must_use]
+    pub fn recipient<M>(&self) -> Tell<M>
+    where
+        A: Handler<M>,
+        M: Message + Send + 'static,
+        M::Result: Send,
+    {
+        let address = self.clone();
+        Tell(Arc::new(move |message| address.tell(message)))
+    }
+
+    fn counted<T, E>(&self, send: impl FnOnce(&AddressSender<A>) -> Result<T, E>) -> Result<T, E> {
+        self.0.gauge.enter();
+        COUNTED.set(true);
+        let sent = send(&self.0.tx);
+        // a closed mailbox refuses before it packs
+        COUNTED.set(false);
+        if sent.is_err() {
+            self.0.gauge.leave();
+        }
+        sent
+    }
+}
+
+impl<A: Actor> Clone for Address<A> {
+    fn clone(&self) -> Self {
+        Address(Arc::clone(&self.0))
+    }
+}
+
+impl<A: Actor> PartialEq for Address<A> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<A: Actor> Eq for Address<A> {}
+
+impl<A: Actor> fmt::Debug for Address<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address")
+            .field("depth", &self.depth())
+            .field("open", &self.is_open())
+            .finish()
+    }
+}
+
+/// Where messages of one type go, whoever handles them. Cheap to clone.
+pub struct Tell<M>(Arc<dyn Fn(M) -> bool + Send + Sync>);
+
+impl<M> Tell<M> {
+    /// Sends through `send`, which says whether anybody is left to handle the message.
+    #[must_use]
+    pub fn new(send: impl Fn(M) -> bool + Send + Sync + 'static) -> Tell<M> {
+        Tell(Arc::new(send))
+    }
+
+    /// Sends a message that wants no answer; false if the actor is gone for good.
+    pub fn tell(&self, message: M) -> bool {
+        (self.0)(message)
+    }
+}
+
+impl<M> Clone for Tell<M> {
+    fn clone(&self) -> Self {
+        Tell(Arc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for Tell<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tell").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,270 @@
+//! What every node of the tree writes down about itself, for observers that must never have to ask an actor.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::control::{Control, Order};
+use crate::exit::Exit;
+use crate::mailbox::Address;
+use crate::random::Entropy;
+use crate::spec::Strategy;
+use crate::supervisor::Supervisor;
+
+/// Counts of one mailbox. They outlive every incarnation of the actor behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    depth: AtomicUsize,
+    high_water: AtomicUsize,
+    handled: AtomicU64,
+}
+
+impl Gauge {
+    pub(crate) fn enter(&self) {
+        let depth = self.depth.fetch_add(1, Ordering::Relaxed) + 1;
+        if depth > self.high_water.load(Ordering::Relaxed) {
+            self.high_water.fetch_max(depth, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn leave(&self) {
+        self.depth.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn handled(&self) {
+        self.handled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn high_water(&self) -> usize {
+        self.high_water.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.handled.load(Ordering::Relaxed)
+    }
+}
+
+/// A named fact that another layer attached: read when somebody looks.
+pub(crate) type Fact = Arc<dyn Fn() -> Value + Send + Sync>;
+
+/// What a node is.
+pub(crate) enum NodeKind {
+    Actor,
+    Supervisor {
+        strategy: Strategy,
+        address: Address<Supervisor>,
+    },
+}
+
+/// The state of a child as its supervisor last saw it; written by the supervisor only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Starting,
+    Running,
+    Waiting { until: Instant },
+    Stopping,
+    Stopped,
+    Failed,
+}
+
+/// What changes seldom and is read together.
+pub(crate) struct Record {
+    pub(crate) standing: Standing,
+    pub(crate) since: Instant,
+    pub(crate) restarts: u64,
+    pub(crate) last_exit: Option<Exit>,
+    pub(crate) degraded: Option<String>,
+    pub(crate) facts: BTreeMap<&'static str, Fact>,
+}
+
+/// One place in the tree. Its locks are held for assignments only, never while foreign code runs.
+pub(crate) struct Node {
+    pub(crate) path: Arc<str>,
+    pub(crate) id: String,
+    pub(crate) kind: NodeKind,
+    pub(crate) thread: String,
+    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) control: Control,
+    /// The incarnation that may speak for the node: others that still hold a link are ignored.
+    pub(crate) incarnation: AtomicU32,
+    /// Whether a task exists that may run the actor. Written by that task's tether only.
+    pub(crate) alive: AtomicBool,
+    record: Mutex<Record>,
+    /// In order of start: tokens only grow.
+    children: Mutex<BTreeMap<u64, Arc<Node>>>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        path: Arc<str>,
+        id: String,
+        kind: NodeKind,
+        thread: &str,
+        gauge: Arc<Gauge>,
+        now: Instant,
+    ) -> Node {
+        Node {
+            path,
+            id,
+            kind,
+            thread: thread.to_owned(),
+            gauge,
+            control: Control::default(),
+            incarnation: AtomicU32::new(0),
+            alive: AtomicBool::new(false),
+            record: Mutex::new(Record {
+                standing: Standing::Starting,
+                since: now,
+                restarts: 0,
+                last_exit: None,
+                degraded: None,
+                facts: BTreeMap::new(),
+            }),
+            children: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        lock(&self.record)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn children(&self) -> Vec<Arc<Node>> {
+        lock(&self.children).values().cloned().collect()
+    }
+
+    pub(crate) fn adopt(&self, token: u64, child: Arc<Node>) {
+        lock(&self.children).insert(token, child);
+    }
+
+    pub(crate) fn disown(&self, token: u64) -> Option<Arc<Node>> {
+        lock(&self.children).remove(&token)
+    }
+
+    pub(crate) fn disown_all(&self) -> Vec<Arc<Node>> {
+        std::mem::take(&mut *lock(&self.children))
+            .into_values()
+            .collect()
+    }
+
+    pub(crate) fn stand(&self, standing: Standing) {
+        self.record().standing = standing;
+    }
+
+    /// Ends the actor, or every actor below the supervisor and then the supervisor; false if there is no task to end.
+    pub(crate) fn kill(&self) -> bool {
+        let heard = self.control.order(Order::Kill);
+        if let NodeKind::Supervisor { .. } = self.kind {
+            // The supervisor kills its children itself as soon as it looks; this reaches them although its thread may be blocked.
+            for child in self.children() {
+                child.kill();
+            }
+        }
+        heard
+    }
+
+    pub(crate) fn find(self: &Arc<Self>, path: &str) -> Option<Arc<Node>> {
+        if &*self.path == path {
+            return Some(Arc::clone(self));
+        }
+        let below = path.strip_prefix(&*self.path)?.starts_with('/');
+        if !below {
+            return None;
+        }
+        self.children().iter().find_map(|child| child.find(path))
+    }
+
+    fn collect_alive(&self, into: &mut Vec<String>) {
+        if self.is_alive() {
+            into.push(self.path.to_string());
+        }
+        for child in self.children() {
+            child.collect_alive(into);
+        }
+    }
+}
+
+/// What all nodes of one tree share.
+pub(crate) struct Registry {
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    /// Tasks of this tree that exist, wherever they run and whether or not a node still shows them.
+    pub(crate) tasks: AtomicUsize,
+    root: Mutex<Weak<Node>>,
+    /// Nodes whose task outlived their place in the tree. Pruned on every addition, so it is bounded by the tasks that exist.
+    abandoned: Mutex<Vec<Arc<Node>>>,
+}
+
+impl Registry {
+    pub(crate) fn new(clock: Clock, entropy: Entropy) -> Registry {
+        Registry {
+            clock,
+            entropy,
+            tasks: AtomicUsize::new(0),
+            root: Mutex::default(),
+            abandoned: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_root(&self, root: &Arc<Node>) {
+        *lock(&self.root) = Arc::downgrade(root);
+    }
+
+    pub(crate) fn root(&self) -> Option<Arc<Node>> {
+        lock(&self.root).upgrade()
+    }
+
+    /// Takes a node that left the tree, and all below it, as far as tasks still belong to them.
+    pub(crate) fn abandon(&self, node: Arc<Node>) {
+        let mut alive = Vec::new();
+        gather(node, &mut alive);
+        let mut abandoned = lock(&self.abandoned);
+        abandoned.retain(|node| node.is_alive());
+        abandoned.append(&mut alive);
+    }
+
+    pub(crate) fn abandoned(&self) -> Vec<Arc<Node>> {
+        let mut abandoned = lock(&self.abandoned);
+        abandoned.retain(|node| node.is_alive());
+        abandoned.clone()
+    }
+
+    /// Paths of everything that still runs.
+    pub(crate) fn alive(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        if let Some(root) = self.root() {
+            root.collect_alive(&mut paths);
+        }
+        paths.extend(self.abandoned().iter().map(|node| node.path.to_string()));
+        paths
+    }
+}
+
+fn gather(node: Arc<Node>, alive: &mut Vec<Arc<Node>>) {
+    for child in node.disown_all() {
+        gather(child, alive);
+    }
+    if node.is_alive() {
+        alive.push(node);
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // everything behind these locks is valid after any single assignment, so a panic in between spoils nothing
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,36 @@
+//! For tests of supervised actors: one thread, virtual time, a fixed seed.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime};
+
+use crate::clock::Clock;
+use crate::random::Entropy;
+use crate::tree::TreeOptions;
+
+/// Runs a test body inside an actix system on this thread, with paused tokio time.
+///
+/// Time jumps to the next timer whenever nothing else is left to do, so minutes of backoff take no time and never depend on the machine.
+/// The wall clock starts at 2024-01-01T00:00:00Z. The same seed gives the same run.
+///
+/// Real sockets and other threads do not hold virtual time back: keep them out of the body.
+///
+/// # Panics
+/// If the runtime cannot be created, or the body panics.
+#[allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+pub fn run<F: Future>(seed: u64, body: impl FnOnce(TreeOptions) -> F) -> F::Output {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a current-thread runtime needs no resources that could be missing")
+    };
+    actix::System::with_tokio_rt(runtime).block_on(async move {
+        let wall_start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_704_067_200);
+        body(TreeOptions {
+            clock: Clock::paused(wall_start),
+            entropy: Entropy::seeded(seed),
+        })
+        .await
+    })
+}
