@@ -1,0 +1,458 @@
+//! Requests about objects: everything but watches.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{
+    answer::Answer,
+    media::{self, Form},
+    route::Target,
+    service::Asked,
+};
+use crate::{
+    api::{
+        Unknown, Write,
+        delete::{Deleted, Deletion},
+        read::{ListOptions, Match, Page, Selection},
+    },
+    failure::Failure,
+    model::{
+        object::{Key, Object},
+        served::Served,
+    },
+    patch::merge_patch,
+    print,
+    selector::{Fields, Labels},
+    sim::Inner,
+    time::seconds,
+};
+
+/// Carries out a request.
+pub(super) fn answer(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    match asked.attributes.verb {
+        "get" => get(asked, target, form),
+        "list" => list(asked, target, form),
+        "create" => create(asked, target, form),
+        "update" => update(asked, target, form),
+        "patch" => patch(asked, target, form),
+        "delete" => delete(asked, target, form),
+        "deletecollection" => delete_collection(asked, target),
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+/// Reads the selectors of a request.
+pub(super) fn selection(asked: &Asked<'_>, target: &Target) -> Result<Selection, Failure> {
+    Ok(Selection {
+        labels: Labels::parse(asked.query.get("labelSelector").unwrap_or_default())?,
+        fields: Fields::parse(
+            asked.query.get("fieldSelector").unwrap_or_default(),
+            &target.served.selectable,
+        )?,
+    })
+}
+
+/// The object as a client is shown it, corrupted if a fault says so.
+pub(super) fn shown(inner: &Inner, served: &Served, object: &Object) -> Value {
+    let mut value = served.render(&object.body);
+    if let Some(patch) = inner.faults.corruption(&served.collection, &object.key) {
+        merge_patch(&mut value, &patch);
+    }
+    value
+}
+
+/// The JSON of an object as it is shown, without `kind` and `apiVersion` where the real server leaves them out.
+pub(super) fn write_object(
+    inner: &Inner,
+    served: &Served,
+    object: &Object,
+    bare: bool,
+    out: &mut Vec<u8>,
+) {
+    let plain = served.view == crate::model::served::View::Same;
+    if plain
+        && inner
+            .faults
+            .corruption(&served.collection, &object.key)
+            .is_none()
+    {
+        match bare {
+            true => out.push(b'{'),
+            false => out.extend_from_slice(served.head().as_bytes()),
+        }
+        out.extend_from_slice(object.tail());
+        return;
+    }
+    let mut value = shown(inner, served, object);
+    if let Some(map) = value.as_object_mut().filter(|_| bare) {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    out.extend_from_slice(value.to_string().as_bytes());
+}
+
+fn one(asked: &Asked<'_>, served: &Served, object: &Object, code: u16, form: &Form) -> Answer {
+    match form {
+        Form::Json => {
+            let mut out = Vec::new();
+            write_object(asked.inner, served, object, false, &mut out);
+            Answer::json(code, out)
+        }
+        Form::Yaml => Answer::formed(code, form, &shown(asked.inner, served, object)),
+        Form::Table(version) => {
+            let now = asked.inner.options.time.now();
+            let value = shown(asked.inner, served, object);
+            let include = asked.query.get("includeObject");
+            let meta = json!({"resourceVersion": object.version.to_string()});
+            Answer::value(
+                code,
+                &print::table(served, version, meta, &[value], include, now, true),
+            )
+        }
+        Form::Metadata(version) => Answer::value(
+            code,
+            &print::metadata(&shown(asked.inner, served, object), version),
+        ),
+    }
+}
+
+fn wrote(
+    answer: Answer,
+    asked: &Asked<'_>,
+    served: &Served,
+    object: &Object,
+    before: Option<u64>,
+    write: &Write,
+) -> Answer {
+    let mut body = Vec::new();
+    write_object(asked.inner, served, object, false, &mut body);
+    let changed = !write.dry_run && before != Some(object.version);
+    answer
+        .wrote(object.version, changed, Bytes::from(body))
+        .warn(&write.warnings)
+}
+
+fn get(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    let served = &target.served;
+    if target.subresource == "scale" {
+        return asked
+            .inner
+            .with(|state| state.scale(served, &target.namespace, &target.name))
+            .map(|scale| Answer::formed(200, form, &scale));
+    }
+    let key = crate::api::place(served, &target.namespace, &target.name);
+    let found = asked
+        .inner
+        .with(|state| state.store.get(&served.collection, &key).cloned());
+    let object = found.ok_or_else(|| Failure::not_found(served, &target.name))?;
+    Ok(one(asked, served, &object, 200, form))
+}
+
+fn number(asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
+    let parse = |text: &str| {
+        text.parse().map_err(|_| {
+            Failure::bad_request(format!(
+                "strconv.ParseInt: parsing \"{text}\": invalid syntax in {name}"
+            ))
+        })
+    };
+    asked.query.get(name).map_or(Ok(0), parse)
+}
+
+/// Reads the options of a list or a watch.
+pub(super) fn list_options(asked: &Asked<'_>, target: &Target) -> Result<ListOptions, Failure> {
+    let how = match asked.query.get("resourceVersionMatch") {
+        None => Match::Unset,
+        Some("Exact") => Match::Exact,
+        Some("NotOlderThan") => Match::NotOlderThan,
+        Some(other) => {
+            return Err(Failure::new(
+                422,
+                "Invalid",
+                format!(
+                    "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""
+                ),
+            ));
+        }
+    };
+    Ok(ListOptions {
+        selection: selection(asked, target)?,
+        limit: usize::try_from(number(asked, "limit")?).unwrap_or(usize::MAX),
+        token: asked.query.get("continue").map(str::to_owned),
+        version: asked.query.get("resourceVersion").map(str::to_owned),
+        how,
+    })
+}
+
+fn list(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    let served = &target.served;
+    if !asked.inner.options.watch_list && asked.query.flag("sendInitialEvents") {
+        return Err(Failure::bad_request(
+            "sendInitialEvents is forbidden for list",
+        ));
+    }
+    let options = list_options(asked, target)?;
+    let Page {
+        version,
+        objects,
+        next,
+        remaining,
+    } = asked
+        .inner
+        .with(|state| state.list(served, &target.namespace, &options))?;
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if let Some(token) = next {
+        meta["continue"] = token.into();
+    }
+    if let Some(remaining) = remaining {
+        meta["remainingItemCount"] = remaining.into();
+    }
+    let values = || {
+        objects
+            .iter()
+            .map(|object| shown(asked.inner, served, object))
+            .collect::<Vec<_>>()
+    };
+    Ok(match form {
+        Form::Json => {
+            let head = json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": meta}).to_string();
+            let mut out = head.into_bytes();
+            out.pop();
+            out.extend_from_slice(b",\"items\":[");
+            for (index, object) in objects.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_object(asked.inner, served, object, !served.custom, &mut out);
+            }
+            out.extend_from_slice(b"]}");
+            Answer::json(200, out)
+        }
+        Form::Yaml => {
+            let list = json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": meta, "items": values()});
+            Answer::formed(200, form, &list)
+        }
+        Form::Table(table) => {
+            let include = asked.query.get("includeObject");
+            Answer::value(
+                200,
+                &print::table(
+                    served,
+                    table,
+                    meta,
+                    &values(),
+                    include,
+                    asked.inner.options.time.now(),
+                    true,
+                ),
+            )
+        }
+        Form::Metadata(view) => {
+            let items: Vec<Value> = values()
+                .iter()
+                .map(|value| print::metadata(value, view))
+                .collect();
+            Answer::value(
+                200,
+                &json!({"kind": "PartialObjectMetadataList", "apiVersion": view, "metadata": meta, "items": items}),
+            )
+        }
+    })
+}
+
+fn write_of(asked: &Asked<'_>, target: &Target) -> Result<Write, Failure> {
+    let subresource = match target.subresource.as_str() {
+        "status" => "status",
+        "scale" => "scale",
+        "finalize" => "finalize",
+        _ => "",
+    };
+    let unknown = match asked.query.get("fieldValidation") {
+        None | Some("Warn") => Unknown::Warn,
+        Some("Strict") => Unknown::Refuse,
+        Some("Ignore") => Unknown::Ignore,
+        Some(other) => {
+            return Err(Failure::new(
+                422,
+                "Invalid",
+                format!(
+                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
+                ),
+            ));
+        }
+    };
+    let agent = asked.user_agent.split('/').next().unwrap_or_default();
+    Ok(Write {
+        now: seconds(asked.inner.options.time.now()),
+        manager: asked.query.get("fieldManager").unwrap_or(agent).to_owned(),
+        dry_run: asked.query.get("dryRun").is_some(),
+        unknown,
+        subresource,
+        warnings: Vec::new(),
+    })
+}
+
+fn create(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    if !target.name.is_empty() || target.served.namespaced && target.namespace.is_empty() {
+        return Err(Failure::method_not_allowed());
+    }
+    let body = media::decode(asked.content_type, asked.body)?;
+    let mut write = write_of(asked, target)?;
+    let object = asked
+        .inner
+        .with(|state| state.create(&target.served, &target.namespace, body, &mut write))?;
+    let answer = one(asked, &target.served, &object, 201, form);
+    Ok(wrote(answer, asked, &target.served, &object, None, &write))
+}
+
+/// The version of the object before a write, to tell whether the write changed anything.
+fn version_before(asked: &Asked<'_>, target: &Target) -> Option<u64> {
+    let key = crate::api::place(&target.served, &target.namespace, &target.name);
+    asked.inner.with(|state| {
+        state
+            .store
+            .get(&target.served.collection, &key)
+            .map(|object| object.version)
+    })
+}
+
+fn scaled(
+    asked: &Asked<'_>,
+    scale: &Value,
+    before: Option<u64>,
+    form: &Form,
+    write: &Write,
+) -> Answer {
+    let _ = asked;
+    let version = scale
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        .and_then(|v| v.parse().ok());
+    let changed = !write.dry_run && version != before;
+    Answer::formed(200, form, scale)
+        .wrote(
+            version.unwrap_or(0),
+            changed,
+            Bytes::from(scale.to_string()),
+        )
+        .warn(&write.warnings)
+}
+
+fn update(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    if target.name.is_empty() {
+        return Err(Failure::method_not_allowed());
+    }
+    let (served, namespace, name) = (&target.served, &target.namespace, &target.name);
+    let body = media::decode(asked.content_type, asked.body)?;
+    let mut write = write_of(asked, target)?;
+    let before = version_before(asked, target);
+    if target.subresource == "scale" {
+        let scale = asked
+            .inner
+            .with(|state| state.rescale(served, namespace, name, &body, &mut write))?;
+        return Ok(scaled(asked, &scale, before, form, &write));
+    }
+    let object = asked
+        .inner
+        .with(|state| state.update(served, namespace, name, body, &mut write))?;
+    let answer = one(asked, served, &object, 200, form);
+    Ok(wrote(answer, asked, served, &object, before, &write))
+}
+
+fn patch(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    if target.name.is_empty() {
+        return Err(Failure::method_not_allowed());
+    }
+    let (served, namespace, name) = (&target.served, &target.namespace, &target.name);
+    let (dialect, body) =
+        media::decode_patch(asked.content_type, asked.body, asked.query.flag("force"))?;
+    let mut write = write_of(asked, target)?;
+    let before = version_before(asked, target);
+    if target.subresource == "scale" {
+        let scale = asked
+            .inner
+            .with(|state| state.patch_scale(served, namespace, name, dialect, &body, &mut write))?;
+        return Ok(scaled(asked, &scale, before, form, &write));
+    }
+    let (object, created) = asked
+        .inner
+        .with(|state| state.patch(served, namespace, name, dialect, &body, &mut write))?;
+    let answer = one(
+        asked,
+        served,
+        &object,
+        if created { 201 } else { 200 },
+        form,
+    );
+    Ok(wrote(answer, asked, served, &object, before, &write))
+}
+
+fn deletion(asked: &Asked<'_>) -> Result<Deletion, Failure> {
+    let options = match asked.body.is_empty() {
+        true => Value::Null,
+        false => media::decode(asked.content_type, asked.body)?,
+    };
+    Deletion::parse(&options, asked.query.get("propagationPolicy"))
+}
+
+fn delete(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
+    if !target.subresource.is_empty() {
+        return Err(Failure::method_not_allowed());
+    }
+    let served = &target.served;
+    let mut write = write_of(asked, target)?;
+    let deletion = deletion(asked)?;
+    write.dry_run |= serde_json::from_slice::<Value>(asked.body)
+        .is_ok_and(|options| options.get("dryRun").is_some());
+    let deleted = asked
+        .inner
+        .with(|state| state.delete(served, &target.namespace, &target.name, &deletion, &write))?;
+    Ok(match deleted {
+        Deleted::Marked(object) => {
+            let answer = one(asked, served, &object, 200, form);
+            wrote(answer, asked, served, &object, None, &write)
+        }
+        Deleted::Gone(object) => {
+            let mut details =
+                json!({"name": target.name, "kind": served.plural, "uid": object.uid()});
+            if !served.group.is_empty() {
+                details["group"] = served.group.clone().into();
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+            wrote(
+                Answer::formed(200, form, &status),
+                asked,
+                served,
+                &object,
+                None,
+                &write,
+            )
+        }
+    })
+}
+
+fn delete_collection(asked: &Asked<'_>, target: &Target) -> Result<Answer, Failure> {
+    let served: &Arc<Served> = &target.served;
+    let options = list_options(asked, target)?;
+    let (deletion, write) = (deletion(asked)?, write_of(asked, target)?);
+    let page = asked.inner.with(|state| {
+        let page = state.list(served, &target.namespace, &options)?;
+        for object in &page.objects {
+            let Key { namespace, name } = &object.key;
+            state.delete(served, namespace, name, &deletion, &write)?;
+        }
+        Ok::<_, Failure>(page)
+    })?;
+    let items: Vec<Value> = page
+        .objects
+        .iter()
+        .map(|object| shown(asked.inner, served, object))
+        .collect();
+    let meta = json!({"resourceVersion": page.version.to_string()});
+    Ok(Answer::value(
+        200,
+        &json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": meta, "items": items}),
+    ))
+}
