@@ -1,0 +1,414 @@
+//! What of an informer outlives its actors: store, subscribers, low-water version, the batch in hand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::delta_fifo::state::{Batch, Step};
+use crate::key::Key;
+use crate::kind::{Kind, Scope};
+use crate::object::{DecodeError, Object};
+use crate::status::{Counters, Degraded, InformerState, InformerStatus};
+use crate::store::{Applied, IndexSpec, Reader, Writer, store};
+use crate::subscription::{Shared, Subscription};
+use crate::sync::lock;
+use crate::version::Version;
+
+#[cfg(test)]
+mod tests;
+
+/// Keys of a list that may be pending between reflector and store at once.
+const LIST_WINDOW: usize = 1024;
+/// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
+const WATCH_WINDOW: usize = 16 * 1024;
+
+/// A place among the pending keys; given back by its drop, when the key is committed or its holder dies.
+pub(crate) type Permit = Option<OwnedSemaphorePermit>;
+
+/// The part of an informer that outlives every incarnation of its actors, and what readers hold.
+///
+/// # Guarantees
+///
+/// - The store changes by whole batches, and for one key never to an older state, unless the server itself was set back.
+/// - Once synced it stays synced, whatever crashes; it turns fresh again when the actors have caught up.
+/// - A list that finds an object unchanged changes nothing and tells nobody.
+/// - An object that vanished unseen is reported as deleted, with its last known state and `certain: false`; another uid under a name is a deletion
+///   and a creation.
+pub struct InformerCore {
+    kind: Kind,
+    scope: Scope,
+    reader: Reader,
+    /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
+    book: Mutex<Book>,
+    progress: watch::Sender<Progress>,
+    hand: Mutex<Option<InHand>>,
+    health: Mutex<Health>,
+    undecodable: Mutex<BTreeMap<Key, (Version, Arc<str>)>>,
+    pub(crate) list_credits: Arc<Semaphore>,
+    pub(crate) watch_credits: Arc<Semaphore>,
+    pub(crate) relist_asked: Notify,
+    numbers: AtomicU64,
+    epoch: AtomicU64,
+}
+
+struct Book {
+    writer: Writer,
+    subscribers: Vec<Weak<Shared>>,
+}
+
+/// How far the store is.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    synced: bool,
+    fresh: bool,
+    low_water: Option<Version>,
+}
+
+/// The batch the indexer is working on.
+struct InHand {
+    batch: Batch<Permit>,
+    /// Steps that are committed; only a replay does them one by one.
+    done: usize,
+    /// Times the step after them, or the whole batch, was begun.
+    begun: u32,
+}
+
+#[derive(Default)]
+struct Health {
+    state: InformerState,
+    degraded: Option<Degraded>,
+    last_event: Option<Instant>,
+    /// Number of the open watch.
+    watch: Option<u64>,
+    pending: (usize, usize),
+    counters: Counters,
+}
+
+impl InformerCore {
+    /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
+    #[must_use]
+    pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
+        let (writer, reader) = store();
+        Arc::new(Self {
+            kind,
+            scope,
+            reader,
+            book: Mutex::new(Book { writer, subscribers: Vec::new() }),
+            progress: watch::Sender::new(Progress::default()),
+            hand: Mutex::new(None),
+            health: Mutex::default(),
+            undecodable: Mutex::default(),
+            list_credits: Arc::new(Semaphore::new(LIST_WINDOW)),
+            watch_credits: Arc::new(Semaphore::new(WATCH_WINDOW)),
+            relist_asked: Notify::new(),
+            numbers: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+        })
+    }
+
+    /// The kind that is mirrored.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// How much of it.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Whether the store has had the whole state once; reads before that are refused.
+    #[must_use]
+    pub fn synced(&self) -> bool {
+        self.progress.borrow().synced
+    }
+
+    /// Whether a watch is open and what was missed before it was opened is in the store, as far as the server had sent it.
+    #[must_use]
+    pub fn fresh(&self) -> bool {
+        self.progress.borrow().fresh
+    }
+
+    /// Everything up to this version is in the store.
+    #[must_use]
+    pub fn low_water(&self) -> Option<Version> {
+        self.progress.borrow().low_water.clone()
+    }
+
+    /// Waits until [`InformerCore::synced`].
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_synced(&self) {
+        // the sender lives as long as self
+        let _ = self.progress.subscribe().wait_for(|progress| progress.synced).await;
+    }
+
+    /// Whether the store is at or after `version` as far as `key` is concerned.
+    ///
+    /// Versions without an order are reached only by meeting exactly this one.
+    #[must_use]
+    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
+        self.is_at(self.low_water().as_ref(), key, version)
+    }
+
+    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
+        low_water.is_some_and(|low| low.has_reached(version))
+            || self.reader.get(key).is_some_and(|object| object.meta().resource_version.has_reached(version))
+    }
+
+    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
+    /// an informer that cannot reach its server makes it long.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_for(&self, key: &Key, version: &Version) {
+        let mut progress = self.progress.subscribe();
+        let _ = progress.wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version)).await;
+    }
+
+    /// Asks for a consistent list now, such as a leader wants before it acts. Unchanged objects change nothing.
+    pub fn relist(&self) {
+        self.relist_asked.notify_one();
+    }
+
+    /// Lets objects be found by `spec`, at once for what is stored; one of the same name is replaced.
+    pub fn add_index(&self, spec: IndexSpec) {
+        let failed = lock(&self.book).writer.add_index(spec);
+        self.note_unindexed(&failed);
+    }
+
+    /// Adds a subscriber. It is told of every stored object first, with [`Cause::Initial`](crate::Cause::Initial).
+    ///
+    /// `notify` is called after something was added to its backlog, on the thread that added it: it should wake the subscriber and return.
+    pub fn subscribe(&self, name: impl Into<String>, notify: impl Fn() + Send + Sync + 'static) -> Subscription {
+        let mut book = lock(&self.book);
+        let subscription = Subscription::new(name.into(), Box::new(notify), self.reader.clone());
+        book.subscribers.push(Arc::downgrade(subscription.shared()));
+        drop(book);
+        if subscription.depth() > 0 {
+            subscription.shared().wake();
+        }
+        subscription
+    }
+
+    /// The object as stored, decoded or not; `None` also before the informer is synced. [`Lister`](crate::Lister) tells these apart.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Object> {
+        self.reader.get(key)
+    }
+
+    /// How the informer is. `now` is the clock's, for ages.
+    #[must_use]
+    pub fn status(&self, now: Instant) -> InformerStatus {
+        let subscribers: Vec<_> = lock(&self.book).subscribers.iter().filter_map(Weak::upgrade).collect();
+        let progress = self.progress.borrow().clone();
+        let (objects, bytes) = self.reader.size();
+        let undecodable = lock(&self.undecodable).iter().map(|(key, (_, reason))| (key.clone(), reason.clone())).collect();
+        let health = lock(&self.health);
+        InformerStatus {
+            resource: self.kind.resource(),
+            scope: self.scope.to_string(),
+            state: health.state,
+            synced: progress.synced,
+            fresh: progress.fresh,
+            low_water: progress.low_water.map(|version| version.to_string()),
+            objects,
+            bytes,
+            pending: health.pending,
+            last_event_age: health.last_event.map(|at| now.saturating_duration_since(at)),
+            degraded: health.degraded.clone(),
+            unreadable: self.reader.all_unreadable(),
+            undecodable,
+            subscribers: subscribers.iter().map(|subscriber| subscriber.status()).collect(),
+            counters: health.counters.clone(),
+        }
+    }
+
+    /// Why the informer does not work as it should, if so.
+    #[must_use]
+    pub fn degraded(&self) -> Option<Degraded> {
+        lock(&self.health).degraded.clone()
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// A number nobody else has: for sessions and watches.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the last list begun.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// A list begins.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.epoch.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Counters)) {
+        count(&mut lock(&self.health).counters);
+    }
+
+    /// Notes what the reflector does. Returns whether what is wrong changed.
+    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
+        let mut health = lock(&self.health);
+        health.state = state;
+        let same = |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
+        let changed = match (&health.degraded, &degraded) {
+            (Some(before), Some(now)) => !same(before, now),
+            (before, now) => before.is_some() != now.is_some(),
+        };
+        health.degraded = degraded;
+        changed
+    }
+
+    pub(crate) fn note_event(&self, now: Instant) {
+        lock(&self.health).last_event = Some(now);
+    }
+
+    pub(crate) fn pending(&self) -> (usize, usize) {
+        lock(&self.health).pending
+    }
+
+    pub(crate) fn note_pending(&self, pending: usize, high_water: usize) {
+        let mut health = lock(&self.health);
+        health.pending = (pending, health.pending.1.max(high_water));
+    }
+
+    /// A watch was opened; its number goes through the queue and makes the store fresh when it arrives.
+    pub(crate) fn watch_opened(&self) -> u64 {
+        let watch = self.number();
+        lock(&self.health).watch = Some(watch);
+        watch
+    }
+
+    /// The store is no longer kept up to date.
+    pub(crate) fn lost(&self) {
+        lock(&self.health).watch = None;
+        self.progress.send_if_modified(|progress| std::mem::take(&mut progress.fresh));
+    }
+
+    pub(crate) fn note_undecodable(&self, object: &Object, error: &DecodeError) {
+        let noted = (object.meta().resource_version.clone(), error.reason.clone());
+        let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
+        if before.as_ref() != Some(&noted) {
+            tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+        }
+    }
+
+    fn note_unindexed(&self, failed: &[(Key, Arc<str>, String)]) {
+        self.count(|counters| counters.unindexed += failed.len() as u64);
+        for (key, index, reason) in failed {
+            tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
+        }
+    }
+
+    /// Whether the indexer has nothing in hand.
+    pub(crate) fn hand_is_free(&self) -> bool {
+        lock(&self.hand).is_none()
+    }
+
+    /// Puts a batch into the indexer's hand; only while it is free.
+    pub(crate) fn hand_over(&self, batch: Batch<Permit>) {
+        *lock(&self.hand) = Some(InHand { batch, done: 0, begun: 0 });
+    }
+
+    /// Commits what is in hand and wakes whom it concerns. A batch that was begun before, by an indexer that died, is done key by key, and a key
+    /// that was begun alone before is set aside.
+    pub(crate) fn commit_in_hand(&self) {
+        let mut hand = lock(&self.hand);
+        let Some(in_hand) = hand.as_mut() else { return };
+        let mut woken = Vec::new();
+        if in_hand.begun == 0 {
+            in_hand.begun = 1;
+            woken = self.commit(&in_hand.batch.steps, in_hand.batch.watermark.as_ref());
+        } else {
+            self.count(|counters| counters.replays += 1);
+            while let Some(step) = in_hand.batch.steps.get(in_hand.done) {
+                in_hand.begun += 1;
+                if in_hand.begun > 2
+                    && let Step::Key(key, pending) = step
+                {
+                    tracing::error!(resource = %self.kind, %key, "object keeps crashing the indexer; it is set aside");
+                    lock(&self.book).writer.set_aside(key, "it keeps crashing the indexer", pending.stamp);
+                } else {
+                    woken.extend(self.commit(std::slice::from_ref(step), None));
+                }
+                in_hand.done += 1;
+                in_hand.begun = 1;
+            }
+            woken.extend(self.commit(&[], in_hand.batch.watermark.as_ref()));
+        }
+        *hand = None;
+        drop(hand);
+        woken.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        for subscriber in woken {
+            subscriber.wake();
+        }
+    }
+
+    /// Makes steps visible to readers and subscribers; returns whom to wake.
+    fn commit(&self, steps: &[Step<Permit>], watermark: Option<&Version>) -> Vec<Arc<Shared>> {
+        let mut book = lock(&self.book);
+        let applied = book.writer.apply(steps, watermark);
+        let mut woken = Vec::new();
+        book.subscribers.retain(|subscriber| match subscriber.upgrade() {
+            Some(subscriber) if !applied.changes.is_empty() => {
+                subscriber.tell(&applied.changes);
+                woken.push(subscriber);
+                true
+            }
+            found => found.is_some(),
+        });
+        let low_water = book.writer.low_water().cloned();
+        // still under the book: progress must not overtake the progress of a later batch
+        self.advance(&applied, low_water);
+        drop(book);
+        self.note(&applied);
+        woken
+    }
+
+    fn advance(&self, applied: &Applied, low_water: Option<Version>) {
+        let fresh = applied.live.is_some() && applied.live == lock(&self.health).watch;
+        self.progress.send_modify(|progress| {
+            progress.low_water = low_water;
+            progress.synced |= !applied.lists.is_empty();
+            progress.fresh |= fresh;
+        });
+    }
+
+    fn note(&self, applied: &Applied) {
+        if !applied.touched.is_empty() {
+            let mut undecodable = lock(&self.undecodable);
+            for key in &applied.touched {
+                undecodable.remove(key);
+            }
+        }
+        self.count(|counters| {
+            counters.stale += applied.stale;
+            counters.unchanged += applied.unchanged;
+            counters.changes += applied.changes.len() as u64;
+        });
+        if !applied.unindexed.is_empty() {
+            self.note_unindexed(&applied.unindexed);
+        }
+    }
+}
+
+impl fmt::Debug for InformerCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "informer of {} in {}: {:?}", self.kind, self.scope, *self.progress.borrow())
+    }
+}

@@ -1,0 +1,79 @@
+//! Puts an informer together: three actors around a core.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use boatswain_supervision::{Address, ChildSpec, Mailbox, Strategy, SupervisorSpec};
+use tokio::sync::Semaphore;
+
+use crate::core::InformerCore;
+use crate::delta_fifo::actor::DeltaFifo;
+use crate::framing::MAX_ITEM;
+use crate::indexer::actor::Indexer;
+use crate::reflector::actor::Reflector;
+
+#[cfg(test)]
+mod tests;
+
+/// How an informer talks to its server.
+#[derive(Clone, Debug)]
+pub struct InformerOptions {
+    /// Items asked for per page of a list. Default 500, as kubectl and client-go.
+    pub page_size: u32,
+    /// Largest object in bytes; larger ones are set aside by name. Default 16 MiB, far above what etcd stores.
+    pub max_object: usize,
+    /// How long a request may take to be answered, and a list to send its next bytes. Default 30 s.
+    pub answer: Duration,
+    /// How long a watch may be silent before the server is asked for its version. Default 3 minutes; a kind that proves to be merely quiet doubles it
+    /// for itself, up to an hour.
+    pub silence: Duration,
+    /// Taken while a list is read: share one among informers so that not all of them list at once. Default none.
+    pub lists: Option<Arc<Semaphore>>,
+}
+
+impl Default for InformerOptions {
+    fn default() -> Self {
+        Self {
+            page_size: 500,
+            max_object: MAX_ITEM,
+            answer: Duration::from_secs(30),
+            silence: Duration::from_secs(180),
+            lists: None,
+        }
+    }
+}
+
+/// The actors that keep `core` up to date, as one supervisor `informer/<resource>,<namespace or *>`: the delta FIFO, the indexer and the reflector, each
+/// depending on the ones before it.
+///
+/// Run it in one place at a time. The `client` should neither retry by itself nor limit watches: the reflector has its own backoff. Its connections must
+/// live on a runtime that outlives these actors.
+pub fn informer(core: Arc<InformerCore>, client: kube::Client, options: InformerOptions) -> SupervisorSpec {
+    assemble(core, client, options, |_, _, _| {})
+}
+
+/// `wired` is given the addresses of every new set of actors.
+fn assemble(
+    core: Arc<InformerCore>,
+    client: kube::Client,
+    options: InformerOptions,
+    wired: impl Fn(Address<DeltaFifo>, Address<Indexer>, Address<Reflector>) + Send + 'static,
+) -> SupervisorSpec {
+    let id = format!("informer/{},{}", core.kind().resource(), core.scope());
+    SupervisorSpec::new(id, Strategy::RestForOne).children(move |children| {
+        let (fifo, indexer, reflector) = (Mailbox::<DeltaFifo>::new(), Mailbox::<Indexer>::new(), Mailbox::<Reflector>::new());
+        let (to_fifo, to_indexer) = (fifo.address(), indexer.address());
+        wired(to_fifo.clone(), to_indexer.clone(), reflector.address());
+
+        let shared = core.clone();
+        children.add(ChildSpec::actor("fifo", fifo, move |link| DeltaFifo::new(shared.clone(), to_indexer.clone(), link)));
+
+        let (shared, address) = (core.clone(), to_fifo.clone());
+        children.add(ChildSpec::actor("indexer", indexer, move |_| Indexer::new(shared.clone(), address.clone())));
+
+        let (shared, client, options) = (core.clone(), client.clone(), options.clone());
+        children.add(ChildSpec::actor("reflector", reflector, move |link| {
+            Reflector::new(shared.clone(), client.clone(), options.clone(), to_fifo.clone(), link)
+        }));
+    })
+}

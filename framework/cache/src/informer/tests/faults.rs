@@ -1,0 +1,3 @@
+//! Faults reported of other informers.
+
+use super::*;

@@ -1,0 +1,31 @@
+use super::Key;
+
+#[test]
+fn a_key_reads_back_what_it_prints() {
+    for text in ["web", "default/web", "a-b/c.d"] {
+        let key = Key::parse(text).unwrap();
+        assert_eq!(key.to_string(), text);
+        assert_eq!(Key::new(key.namespace(), key.name()), key);
+    }
+}
+
+#[test]
+fn an_empty_namespace_is_no_namespace() {
+    assert_eq!(Key::new(Some(""), "node-1"), Key::new(None, "node-1"));
+    assert_eq!(Key::new(None, "node-1").namespace(), None);
+}
+
+#[test]
+fn malformed_keys_are_refused() {
+    for text in ["", "/", "a/", "/b", "a/b/c"] {
+        assert!(Key::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn keys_of_one_namespace_sort_together() {
+    let mut keys: Vec<_> = ["a-b/a", "a/z", "a/b", "a"].iter().map(|text| Key::parse(text).unwrap()).collect();
+    keys.sort();
+    let texts: Vec<_> = keys.iter().map(Key::as_str).collect();
+    assert_eq!(texts, ["a", "a/b", "a/z", "a-b/a"]);
+}

@@ -1,0 +1,92 @@
+//! Which resource is mirrored, and how much of it.
+
+use std::any::TypeId;
+use std::fmt;
+
+/// A resource of the API server: what it is called in objects and in URLs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version within the group, such as `v1`.
+    pub version: String,
+    /// Kind as written in objects, such as `Deployment`.
+    pub kind: String,
+    /// Name of the resource in URLs, such as `deployments`.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl Kind {
+    /// The kind of a type known at compile time, from `k8s-openapi` or `#[derive(CustomResource)]`.
+    #[must_use]
+    pub fn of<K: kube::Resource<DynamicType = ()> + 'static>() -> Self {
+        Self {
+            group: K::group(&()).into_owned(),
+            version: K::version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            plural: K::plural(&()).into_owned(),
+            namespaced: TypeId::of::<K::Scope>() == TypeId::of::<kube::core::NamespaceResourceScope>(),
+        }
+    }
+
+    /// `apiVersion` as written in objects, such as `apps/v1` or `v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The resource as people and RBAC name it, such as `deployments.apps` or `pods`.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The URL path of the collection within `scope`, without host and query.
+    #[must_use]
+    pub fn path(&self, scope: &Scope) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        let group = if self.group.is_empty() { String::new() } else { format!("/{}", self.group) };
+        let namespace = match scope {
+            Scope::Namespace(namespace) if self.namespaced => format!("/namespaces/{namespace}"),
+            _ => String::new(),
+        };
+        format!("/{root}{group}/{}{namespace}/{}", self.version, self.plural)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.resource())
+    }
+}
+
+/// How much of a kind is mirrored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Every object the server has.
+    All,
+    /// The objects of one namespace.
+    Namespace(String),
+}
+
+impl Scope {
+    /// Whether objects in `namespace` belong to this scope.
+    #[must_use]
+    pub fn contains(&self, namespace: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(mine) => namespace == Some(mine),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::All => "*",
+            Self::Namespace(namespace) => namespace,
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! Keeps up with the server: lists, watches, resumes, relists.
+
+pub(crate) mod actor;
+pub(crate) mod answer;
+pub(crate) mod backoff;
+pub(crate) mod event;
+pub(crate) mod state;

@@ -1,0 +1,367 @@
+//! Carries out what the state machine says, over HTTP.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix::{Actor, AsyncContext, WrapFuture};
+use boatswain_supervision::{Address, Clock, Context, Entropy, Link, supervised};
+use futures::future::{Either, select};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::answer::Failure;
+use super::event::{self, Event};
+use super::state::{At, End, List, Machine, Plan};
+use crate::core::InformerCore;
+use crate::delta::{Cause, Delta};
+use crate::delta_fifo::actor::{DeltaFifo, Deltas, Mark, Position, Resume, What};
+use crate::delta_fifo::state::Replace;
+use crate::envelope;
+use crate::framing::{Item, LineSplitter, ListMeta, ListSplitter};
+use crate::informer::InformerOptions;
+use crate::status::{Degraded, InformerState, TroubleCause};
+use crate::version::Version;
+
+mod call;
+
+use call::{Body, Caller};
+
+/// Items handed over at a time.
+const BATCH: usize = 64;
+/// Bytes parsed at a time: what is parsed but not handed over is bounded by it, however large a chunk is.
+const PARSE: usize = 64 << 10;
+
+/// The only actor that speaks to the server.
+///
+/// All its work is one future in its context; when it crashes, the next incarnation asks the queue where to resume.
+pub(crate) struct Reflector {
+    run: Option<Run>,
+}
+
+impl Reflector {
+    pub(crate) fn new(core: Arc<InformerCore>, client: kube::Client, options: InformerOptions, fifo: Address<DeltaFifo>, link: &Link) -> Self {
+        let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
+        let (shared, age) = (core.clone(), clock.clone());
+        link.report("informer", move || serde_json::to_value(shared.status(age.now())).unwrap_or_default());
+        let caller = Caller::new(client, core.kind().path(core.scope()), clock.clone(), options.answer);
+        Self { run: Some(Run { core, caller, options, fifo, link: link.clone(), clock, entropy, session: 0, lists: None, complete: true }) }
+    }
+}
+
+impl Actor for Reflector {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        if let Some(run) = self.run.take() {
+            ctx.spawn(run.run().into_actor(self));
+        }
+    }
+}
+supervised!(Reflector);
+
+struct Run {
+    core: Arc<InformerCore>,
+    caller: Caller,
+    options: InformerOptions,
+    fifo: Address<DeltaFifo>,
+    link: Link,
+    clock: Clock,
+    entropy: Entropy,
+    session: u64,
+    /// Held while a list is read.
+    lists: Option<OwnedSemaphorePermit>,
+    /// Whether every item of the list being read could be put down to a key.
+    complete: bool,
+}
+
+impl Run {
+    async fn run(mut self) {
+        self.core.lost();
+        let Ok(Position { session, version, exact }) = self.fifo.ask(Resume).await else { return };
+        self.session = session;
+        let Self { options, entropy, .. } = &self;
+        let mut machine = Machine::new(version, exact, options.page_size, options.silence, entropy.clone());
+        loop {
+            let plan = machine.plan(self.clock.now());
+            match plan {
+                Plan::Wait(until) => {
+                    self.core.lost();
+                    self.note(InformerState::Waiting, &machine, None);
+                    let (wake, asked) = (pin!(self.clock.sleep_until(until)), pin!(self.core.relist_asked.notified()));
+                    if let Either::Right(_) = select(wake, asked).await {
+                        machine.asked();
+                    }
+                }
+                Plan::List(list) => {
+                    self.core.lost();
+                    let listed = self.list(&mut machine, list).await;
+                    if let Err(failure) = listed {
+                        self.mark(What::ReplaceAbort);
+                        self.lists = None;
+                        machine.list_failed(&failure, self.clock.now());
+                        self.note(InformerState::Waiting, &machine, Some(&failure));
+                    }
+                }
+                Plan::Watch { version, timeout } => {
+                    let end = self.watch(&mut machine, &version, timeout).await;
+                    self.core.count(|counters| *counters.watch_ends.entry(cause(&end)).or_default() += 1);
+                    if matches!(end, End::Asked) {
+                        machine.asked();
+                    }
+                    machine.watch_ended(&end, self.clock.now());
+                    let failure = match &end {
+                        End::NotOpened(failure) | End::Error(failure) => Some(failure),
+                        _ => None,
+                    };
+                    self.note(InformerState::Waiting, &machine, failure);
+                }
+                Plan::Probe => {
+                    self.note(InformerState::Probing, &machine, None);
+                    self.core.count(|counters| counters.probes += 1);
+                    match self.probe().await {
+                        Ok(version) => machine.probed(version),
+                        Err(failure) => {
+                            machine.probe_failed(&failure, self.clock.now());
+                            self.note(InformerState::Waiting, &machine, Some(&failure));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn list(&mut self, machine: &mut Machine, list: List) -> Result<(), Failure> {
+        if let (None, Some(gate)) = (&self.lists, &self.options.lists) {
+            self.lists = gate.clone().acquire_owned().await.ok();
+        }
+        self.note(InformerState::Listing, machine, None);
+        if list.token.is_none() {
+            self.complete = true;
+            self.core.count(|counters| *counters.relists.entry(list.reason.as_str()).or_default() += 1);
+            let cause = if self.core.synced() { Cause::Relist } else { Cause::Initial };
+            let replace = Replace { epoch: self.core.next_epoch(), authoritative: list.at == At::Now, cause };
+            self.mark(What::ReplaceBegin(replace));
+        }
+        self.core.count(|counters| counters.lists += 1);
+        let meta = self.page(machine, &list).await?;
+        if let Some(version) = machine.listed(&meta) {
+            if list.at == At::Now && self.core.low_water().is_some_and(|low| version.is_before(&low)) {
+                tracing::warn!(resource = %self.core.kind(), %version, "the server went back in time; its state is taken as it is now");
+                self.core.count(|counters| counters.histories += 1);
+            }
+            self.mark(What::ReplaceEnd { version, complete: self.complete });
+            self.lists = None;
+            self.note(InformerState::Watching, machine, None);
+        }
+        Ok(())
+    }
+
+    async fn page(&mut self, machine: &Machine, list: &List) -> Result<ListMeta, Failure> {
+        let mut body = self.caller.list(list).await?;
+        let mut splitter = ListSplitter::new(self.options.max_object);
+        while let Some(chunk) = body.within(&self.clock, self.options.answer).await? {
+            for part in chunk.chunks(PARSE) {
+                let mut deltas = Vec::new();
+                splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
+                if !deltas.is_empty() {
+                    machine.accept(splitter.meta().map(|meta| &meta.version))?;
+                    self.hand_over(deltas, true).await;
+                }
+            }
+        }
+        let meta = splitter.finish()?;
+        machine.accept(Some(&meta.version))?;
+        self.core.note_event(self.clock.now());
+        Ok(meta)
+    }
+
+    fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
+        let bad = match item {
+            Item::Whole(json) => match envelope::open(json) {
+                Ok(object) => return deltas.push(Delta::Listed(object)),
+                Err(bad) => bad,
+            },
+            Item::Oversized(head) => envelope::oversized(head, self.options.max_object),
+        };
+        // damaged bytes may have swallowed others
+        self.complete &= bad.key.is_some() && !bad.damaged;
+        match bad.key {
+            Some(key) => deltas.push(self.set_aside(Delta::Unreadable { key, version: bad.version, reason: bad.reason })),
+            None => {
+                self.core.count(|counters| counters.unidentified += 1);
+                tracing::error!(resource = %self.core.kind(), reason = bad.reason, "an object in a list has no name; deletions found by this list are held back");
+            }
+        }
+    }
+
+    fn set_aside(&self, delta: Delta) -> Delta {
+        if let Delta::Unreadable { key, reason, .. } = &delta {
+            tracing::warn!(resource = %self.core.kind(), %key, reason, "object cannot be read; it is set aside and others go on");
+        }
+        delta
+    }
+
+    async fn watch(&mut self, machine: &mut Machine, version: &Version, timeout: std::time::Duration) -> End {
+        self.core.count(|counters| counters.watches += 1);
+        let mut body = match self.caller.watch(version, timeout).await {
+            Ok(body) => body,
+            Err(failure) => return End::NotOpened(failure),
+        };
+        let opened = self.clock.now();
+        machine.opened(opened);
+        self.note(InformerState::Watching, machine, None);
+        self.mark(What::Live(self.core.watch_opened()));
+        let mut splitter = LineSplitter::new(self.options.max_object);
+        let mut heard = opened;
+        // the server ends the watch; one that does not has lost its connection
+        let overdue = opened + timeout + self.options.answer;
+        loop {
+            let silent = heard + machine.silence();
+            let chunk = match self.chunk(&mut body, silent.min(overdue)).await {
+                Heard::Chunk(chunk) => chunk,
+                Heard::End => return End::Closed,
+                Heard::Asked => return End::Asked,
+                Heard::Nothing if silent < overdue => return End::Silent,
+                Heard::Nothing => return End::Closed,
+            };
+            heard = self.clock.now();
+            for part in chunk.chunks(PARSE) {
+                let mut events = Vec::new();
+                let limit = self.options.max_object;
+                splitter.push(part, &mut |line| events.push(event::read(line, limit)));
+                if let Some(end) = self.events(machine, events, heard).await {
+                    return end;
+                }
+            }
+        }
+    }
+
+    async fn chunk(&self, body: &mut Body, deadline: Instant) -> Heard {
+        let (asked, late) = (pin!(self.core.relist_asked.notified()), pin!(self.clock.sleep_until(deadline)));
+        match select(pin!(body.next()), select(asked, late)).await {
+            Either::Left((Ok(Some(chunk)), _)) => Heard::Chunk(chunk),
+            Either::Left((Ok(None) | Err(_), _)) => Heard::End,
+            Either::Right((Either::Left(_), _)) => Heard::Asked,
+            Either::Right((Either::Right(_), _)) => Heard::Nothing,
+        }
+    }
+
+    /// Hands events over in order; the position moves only behind what was handed over.
+    async fn events(&mut self, machine: &mut Machine, events: Vec<Event>, now: Instant) -> Option<End> {
+        let mut deltas = Vec::new();
+        for event in events {
+            match event {
+                Event::Delta(kind, delta) => {
+                    self.core.count(|counters| *counters.events.entry(kind).or_default() += 1);
+                    deltas.push(self.set_aside(delta));
+                }
+                Event::Bookmark(version) => {
+                    self.core.count(|counters| *counters.events.entry("bookmark").or_default() += 1);
+                    self.told(machine, std::mem::take(&mut deltas)).await;
+                    machine.advanced(&version);
+                    self.mark(What::Bookmark(version));
+                }
+                Event::Error(status) => {
+                    self.core.count(|counters| *counters.events.entry("error").or_default() += 1);
+                    self.told(machine, deltas).await;
+                    return Some(End::Error(Failure::Refused(status)));
+                }
+                Event::Unknown(reason) => {
+                    self.told(machine, deltas).await;
+                    self.core.count(|counters| counters.unidentified += 1);
+                    tracing::error!(resource = %self.core.kind(), reason, "a watch told something that cannot be understood; listing anew");
+                    return Some(End::Unreadable);
+                }
+            }
+        }
+        self.told(machine, deltas).await;
+        self.core.note_event(now);
+        None
+    }
+
+    async fn told(&mut self, machine: &mut Machine, deltas: Vec<Delta>) {
+        let versions: Vec<_> = deltas.iter().filter_map(|delta| delta.version().cloned()).collect();
+        self.hand_over(deltas, false).await;
+        for version in versions {
+            machine.advanced(&version);
+        }
+    }
+
+    /// Waits until there is room: this is where a server is made to wait for a slow indexer.
+    async fn hand_over(&mut self, deltas: Vec<Delta>, listed: bool) {
+        let credits = if listed { &self.core.list_credits } else { &self.core.watch_credits };
+        let mut deltas = deltas.into_iter().peekable();
+        while deltas.peek().is_some() {
+            let deltas: Vec<_> = deltas.by_ref().take(BATCH).collect();
+            let count = u32::try_from(deltas.len()).unwrap_or(u32::MAX);
+            // the core never closes its credits
+            let Ok(permits) = credits.clone().acquire_many_owned(count).await else { return };
+            if listed {
+                self.core.count(|counters| counters.listed += u64::from(count));
+            }
+            self.fifo.tell(Deltas { session: self.session, deltas, permits });
+        }
+    }
+
+    async fn probe(&self) -> Result<Version, Failure> {
+        let mut body = self.caller.probe().await?;
+        let mut splitter = ListSplitter::new(self.options.max_object);
+        while let Some(chunk) = body.within(&self.clock, self.options.answer).await? {
+            splitter.push(&chunk, &mut |_| {})?;
+        }
+        Ok(splitter.finish()?.version)
+    }
+
+    fn mark(&self, what: What) {
+        self.fifo.tell(Mark { session: self.session, what });
+    }
+
+    /// Shows state and trouble, and logs trouble when it begins, changes kind or ends.
+    fn note(&self, state: InformerState, machine: &Machine, failure: Option<&Failure>) {
+        let before = self.core.degraded();
+        let degraded = machine.trouble().map(|trouble| Degraded {
+            verb: trouble.verb,
+            resource: self.core.kind().resource(),
+            namespace: match self.core.scope() {
+                crate::Scope::Namespace(namespace) => Some(namespace.clone()),
+                crate::Scope::All => None,
+            },
+            cause: trouble.cause,
+            message: match (failure, before) {
+                (Some(failure), _) => failure.to_string(),
+                (None, before) => before.map(|degraded| degraded.message).unwrap_or_default(),
+            },
+        });
+        let text = degraded.as_ref().map(ToString::to_string);
+        if self.core.note_state(state, degraded.clone()) {
+            match &degraded {
+                Some(Degraded { cause: TroubleCause::Missing, .. }) => tracing::info!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default()),
+                Some(_) => tracing::warn!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default()),
+                None => tracing::info!(resource = %self.core.kind(), "the server answers again"),
+            }
+        }
+        self.link.degraded(text);
+    }
+}
+
+/// What a watch brought.
+enum Heard {
+    Chunk(bytes::Bytes),
+    End,
+    Asked,
+    Nothing,
+}
+
+/// Label of a counter.
+fn cause(end: &End) -> &'static str {
+    match end {
+        End::NotOpened(failure) if failure.status().is_some_and(|status| status.is_expired()) => "expired",
+        End::Error(failure) if failure.status().is_some_and(|status| status.is_expired()) => "expired",
+        End::NotOpened(_) => "refused",
+        End::Closed => "closed",
+        End::Error(_) => "error",
+        End::Unreadable => "unreadable",
+        End::Silent => "silent",
+        End::Asked => "asked",
+    }
+}

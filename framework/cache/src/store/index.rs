@@ -1,0 +1,111 @@
+//! Finds objects by a value in them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::key::Key;
+use crate::object::{Object, Path};
+
+/// What objects are to be found by.
+///
+/// An index that fails or panics for an object is counted and told in the informer's status; the object is stored and found by its other
+/// indexes.
+#[derive(Clone)]
+pub struct IndexSpec {
+    name: Arc<str>,
+    by: By,
+}
+
+type Values = dyn Fn(&Object) -> Result<Vec<String>, String> + Send + Sync;
+
+#[derive(Clone)]
+enum By {
+    Path(Path),
+    Closure(Arc<Values>),
+}
+
+impl IndexSpec {
+    /// By the strings, numbers or booleans at a path such as `spec.nodeName`, which is also the index's name. Nothing is decoded. See [`Path`] for
+    /// the notation.
+    #[must_use]
+    pub fn path(path: &str) -> Self {
+        Self { name: path.into(), by: By::Path(Path::new(path)) }
+    }
+
+    /// By the values `of` gives for an object, under a `name` of its own. It runs on the informer's thread for every change, so it should be quick.
+    #[must_use]
+    pub fn closure(name: &str, of: impl Fn(&Object) -> Result<Vec<String>, String> + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), by: By::Closure(Arc::new(of)) }
+    }
+
+    /// What the index is asked by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The values of `object`; a panic of the closure ends here.
+    pub(super) fn values(&self, object: &Object) -> Result<Vec<String>, String> {
+        match &self.by {
+            By::Path(path) => Ok(object.values(path)),
+            By::Closure(of) => catch_unwind(AssertUnwindSafe(|| of(object))).unwrap_or_else(|_| Err("it panicked".to_owned())),
+        }
+    }
+}
+
+impl fmt::Debug for IndexSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "index {}", self.name)
+    }
+}
+
+/// Keys by value, and the values of each key, so that an object can be taken out without asking the closure again.
+pub(super) struct Index {
+    pub(super) spec: IndexSpec,
+    keys: HashMap<Arc<str>, BTreeSet<Key>>,
+    values: HashMap<Key, Vec<Arc<str>>>,
+}
+
+impl Index {
+    pub(super) fn new(spec: IndexSpec) -> Self {
+        Self { spec, keys: HashMap::new(), values: HashMap::new() }
+    }
+
+    pub(super) fn set(&mut self, key: &Key, values: &[String]) {
+        self.remove(key);
+        if values.is_empty() {
+            return;
+        }
+        let values: Vec<Arc<str>> = values.iter().map(|value| self.intern(value)).collect();
+        for value in &values {
+            self.keys.entry(value.clone()).or_default().insert(key.clone());
+        }
+        self.values.insert(key.clone(), values);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
+        for value in self.values.remove(key).unwrap_or_default() {
+            if let Some(keys) = self.keys.get_mut(&value) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.keys.remove(&value);
+                }
+            }
+        }
+    }
+
+    pub(super) fn keys(&self, value: &str) -> impl Iterator<Item = &Key> {
+        self.keys.get(value).into_iter().flatten()
+    }
+
+    fn intern(&self, value: &str) -> Arc<str> {
+        self.keys.get_key_value(value).map_or_else(|| value.into(), |(value, _)| value.clone())
+    }
+
+    #[cfg(test)]
+    pub(super) fn footprint(&self) -> usize {
+        self.keys.len() + self.values.len()
+    }
+}
