@@ -69,19 +69,19 @@ start_controller_manager() {
 
 wait_until_ready() {
   local answer=
-  for _ in $(seq 300); do
+  for _ in $(seq 600); do
     alive etcd || fail "etcd ended: $(tail -n 3 etcd.log)"
     alive apiserver || fail "kube-apiserver ended: $(tail -n 3 apiserver.log)"
     answer=$(api "https://127.0.0.1:$port/readyz") && return
     sleep 0.2
   done
-  fail "kube-apiserver is not ready after a minute: $answer"
+  fail "kube-apiserver is not ready after two minutes: $answer"
 }
 
 # /readyz alone proves little: a server with a broken encoder says ok and dies of the first object that has labels.
 prove_it_stores() {
   local configmaps=https://127.0.0.1:$port/api/v1/namespaces/default/configmaps answer
-  for _ in $(seq 50); do
+  for _ in $(seq 150); do
     answer=$(api "$configmaps" -d '{"metadata":{"name":"proof","labels":{"proof":"yes"}},"data":{"a":"b"}}') &&
       answer=$(api -X DELETE "$configmaps/proof") && return
     sleep 0.2 # the namespace default comes a moment after readiness
