@@ -161,3 +161,6 @@ impl Backoff {
             .unwrap_or(Duration::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests;

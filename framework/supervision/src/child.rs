@@ -444,3 +444,6 @@ impl<A: Actor<Context = Context<A>> + Supervised> Drop for Child<A> {
         self.discard();
     }
 }
+
+#[cfg(test)]
+mod tests;

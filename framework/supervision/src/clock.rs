@@ -166,3 +166,6 @@ fn boot_time() -> Duration {
     static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     tokio_now().saturating_duration_since(*FIRST.get_or_init(tokio_now))
 }
+
+#[cfg(test)]
+mod tests;

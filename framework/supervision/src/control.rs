@@ -87,3 +87,6 @@ impl Control {
         self.update(|bits| bits | CLOSED);
     }
 }
+
+#[cfg(test)]
+mod tests;

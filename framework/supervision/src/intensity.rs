@@ -74,3 +74,6 @@ impl Window {
         exceeded
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,6 @@ fn text(payload: &(dyn Any + Send)) -> String {
         "a value that is no text".to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

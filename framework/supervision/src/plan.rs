@@ -44,3 +44,6 @@ impl Strategy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

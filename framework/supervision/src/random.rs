@@ -80,3 +80,6 @@ impl Entropy {
         Duration::try_from_secs_f64(base.as_secs_f64() * factor).unwrap_or(Duration::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,15 @@
-//! The children of one supervisor and what is to be done about them: events in, orders out, in order; pure.
+//! The children of one supervisor and what is to be done about them: events in, actions out, in order; pure.
 //!
 //! Invariants, by which [`Roster::settle`] may be called after any event:
-//! 1. `down` holds the seats that want to be started, `live` those whose incarnation has not ended (or whose task must still leave).
-//! 2. A seat gets at most one `Start` per exit, so an incarnation never begins before the last one is known to have ended.
-//! 3. Under an ordered strategy nothing is started while a seat after the first one down lives: later children stop first, last first.
-//! 4. A seat has at most one due time, so timers are bounded by seats.
+//! 1. A seat gets at most one `Start` per exit, so an incarnation never begins before the last one is known to have ended.
+//! 2. Under an ordered strategy nothing is started while a seat after the first one down lives: later children stop first, last first.
+//! 3. A seat has at most one due time, so timers are bounded by seats.
+//! 4. Once it closes nothing is started any more, and it finishes when no seat is left.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod seats;
+
 use std::time::{Duration, Instant};
 
-use crate::backoff::Backoff;
 use crate::child::Ending;
 use crate::exit::Exit;
 use crate::intensity::{Intensity, Window};
@@ -17,8 +17,8 @@ use crate::plan::{Decision, decide};
 use crate::random::Entropy;
 use crate::spec::{Restart, Shutdown, Strategy};
 
-/// Identifies a seat. Tokens grow, so their order is the order of start.
-pub(crate) type Token = u64;
+use seats::{Phase, Seat, Seats};
+pub(crate) use seats::{Terms, Token};
 
 /// What the supervisor is to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,53 +49,6 @@ pub(crate) enum Action {
     Finish,
 }
 
-/// How a child is treated.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    pub(crate) restart: Restart,
-    pub(crate) shutdown: Shutdown,
-    pub(crate) backoff: Backoff,
-    /// How long its task may take to leave once it has been killed.
-    pub(crate) grace: Duration,
-    /// Added while the supervisor ran: its failed start concerns only whoever added it.
-    pub(crate) added_later: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// To be started when its turn comes.
-    Down,
-    /// To be started when its turn comes, and not before its due time.
-    Waiting,
-    Starting,
-    Up,
-    /// Asked to stop; killed when due.
-    Asked,
-    /// Killed; given up on when due.
-    Killed,
-    /// Ended, and its task is to leave; given up on when due.
-    Leaving,
-    /// Ended normally, and is not missed.
-    Resting,
-}
-
-#[derive(Debug)]
-struct Seat {
-    terms: Terms,
-    phase: Phase,
-    due: Option<Instant>,
-    /// Failures in a row.
-    streak: u32,
-    /// Whether any incarnation has started.
-    proven: bool,
-    /// Whether a task exists.
-    tasked: bool,
-    /// Whether the task was told to leave with its next exit.
-    released: bool,
-    /// Whether the seat goes when the task has left.
-    leaving: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Not every child has started for the first time.
@@ -112,15 +65,11 @@ pub(crate) struct Roster {
     strategy: Strategy,
     window: Option<Window>,
     entropy: Entropy,
-    seats: BTreeMap<Token, Seat>,
-    down: BTreeSet<Token>,
-    live: BTreeSet<Token>,
-    due: BTreeSet<(Instant, Token)>,
-    /// Seats that were never started, in the order they will be.
-    fresh: BTreeSet<Token>,
+    seats: Seats,
     /// The seat whose start the next one waits for.
     opening: Option<Token>,
     mode: Mode,
+    /// Taken by the supervisor after every event.
     pub(crate) actions: Vec<Action>,
 }
 
@@ -134,11 +83,7 @@ impl Roster {
             strategy,
             window: intensity.map(Window::new),
             entropy,
-            seats: BTreeMap::new(),
-            down: BTreeSet::new(),
-            live: BTreeSet::new(),
-            due: BTreeSet::new(),
-            fresh: BTreeSet::new(),
+            seats: Seats::default(),
             opening: None,
             mode: Mode::Opening,
             actions: Vec::new(),
@@ -147,7 +92,7 @@ impl Roster {
 
     /// When [`tick`](Self::tick) is to be called next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.due.first().map(|&(at, _)| at)
+        self.seats.next_due()
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -160,33 +105,19 @@ impl Roster {
 
     /// Takes a child after those it has; started by the next [`settle`](Self::settle) whose turn it is.
     pub(crate) fn add(&mut self, token: Token, terms: Terms) {
-        let seat = Seat {
-            terms,
-            phase: Phase::Down,
-            due: None,
-            streak: 0,
-            proven: false,
-            tasked: false,
-            released: false,
-            leaving: false,
-        };
-        self.seats.insert(token, seat);
-        self.down.insert(token);
-        self.fresh.insert(token);
+        self.seats.insert(token, Seat::new(terms));
     }
 
     /// A child's incarnation has started.
     pub(crate) fn started(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
         seat.proven = true;
-        if seat.phase == Phase::Starting {
-            seat.phase = Phase::Up;
+        // it may have been asked to stop meanwhile
+        if seat.phase() == Phase::Starting {
+            self.place(token, Phase::Up, None);
             self.actions.push(Action::Up(token));
-        }
-        if self.opening == Some(token) {
-            self.opening = None;
         }
         self.settle(now);
     }
@@ -199,34 +130,23 @@ impl Roster {
             started,
             gone,
         } = ending;
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let open = self.is_open();
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
-        let expected = matches!(seat.phase, Phase::Asked | Phase::Killed | Phase::Leaving);
         seat.tasked = !gone;
         seat.proven |= started;
-        let first = !seat.proven;
-        let leaves = seat.leaving || !matches!(self.mode, Mode::Opening | Mode::Open);
-        let (restart, tasked) = (seat.terms.restart, seat.tasked);
-        self.stand_down(token);
-        if leaves {
-            // an exit may cross the order to leave; the task then leaves as soon as it sees it
-            if tasked {
-                self.dismiss(token, now)
-            } else {
-                self.forget(token, false)
-            }
+        let restart = seat.terms.restart;
+        let expected = matches!(seat.phase(), Phase::Asked | Phase::Killed | Phase::Leaving);
+        let done_early = exit.is_orderly() && restart != Restart::Permanent;
+        if seat.leaving || !open || (expected && restart == Restart::Temporary) {
+            self.dismiss(token, now);
         } else if expected {
-            match restart {
-                Restart::Temporary => self.forget(token, false),
-                _ => self.put_down(token, first),
-            }
-        } else if first && !(exit.is_orderly() && restart != Restart::Permanent) {
+            self.place(token, Phase::Down, None);
+        } else if !seat.proven && !done_early {
             self.failed_first_start(token, exit, now);
         } else {
-            if let Some(seat) = self.seats.get_mut(&token) {
-                seat.proven = true;
-            }
+            seat.proven = true;
             self.decided(token, exit, uptime, now);
         }
         self.settle(now);
@@ -234,37 +154,29 @@ impl Roster {
 
     /// A child's task has left, after its exit had been reported.
     pub(crate) fn left(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let open = self.is_open();
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
         seat.tasked = false;
-        match seat.phase {
-            Phase::Leaving | Phase::Asked | Phase::Killed => {
-                self.stand_down(token);
-                self.forget(token, false);
-            }
+        match seat.phase() {
+            Phase::Resting => {}
+            Phase::Leaving => self.forget(token, false),
+            _ if seat.leaving || !open => self.forget(token, false),
             // its thread has ended, and with it the mailbox: there is nothing to restart
-            Phase::Down | Phase::Waiting => self.give_up(token, Exit::Killed, now),
-            Phase::Resting | Phase::Starting | Phase::Up => {}
+            _ => self.give_up(token, Exit::Killed, now),
         }
         self.settle(now);
     }
 
     /// Carries out what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
-        while let Some(&(at, token)) = self.due.first().filter(|&&(at, _)| at <= now) {
-            self.due.remove(&(at, token));
-            let Some(seat) = self.seats.get_mut(&token) else {
-                continue;
-            };
-            seat.due = None;
-            match seat.phase {
-                Phase::Waiting => {
-                    seat.phase = Phase::Down;
-                    if !self.strategy.is_ordered() {
-                        self.start(token);
-                    }
+        while let Some((token, phase)) = self.seats.pop_due(now) {
+            match phase {
+                Phase::Waiting if self.strategy.is_ordered() || !self.is_open() => {
+                    self.place(token, Phase::Down, None)
                 }
+                Phase::Waiting => self.start(token),
                 Phase::Asked => self.kill(token, now),
                 Phase::Killed | Phase::Leaving => self.abandon(token),
                 Phase::Down | Phase::Starting | Phase::Up | Phase::Resting => {}
@@ -273,28 +185,24 @@ impl Roster {
         self.settle(now);
     }
 
-    /// Stops one child and forgets it; false if there is none.
-    pub(crate) fn remove(&mut self, token: Token, now: Instant) -> bool {
-        let Some(seat) = self.seats.get_mut(&token) else {
-            return false;
-        };
-        seat.leaving = true;
-        self.see_off(token, now);
-        self.settle(now);
-        true
+    /// Stops one child for good.
+    pub(crate) fn remove(&mut self, token: Token, now: Instant) {
+        if let Some(seat) = self.seats.get_mut(token) {
+            seat.leaving = true;
+            self.see_off(token, now);
+            self.settle(now);
+        }
     }
 
     /// Stops all children, last first; in haste, all at once and without asking.
     pub(crate) fn close(&mut self, hasty: bool, now: Instant) {
-        match self.mode {
-            Mode::Opening | Mode::Open => self.mode = Mode::Closing { hasty },
-            Mode::Closing { hasty: before } => {
-                self.mode = Mode::Closing {
-                    hasty: hasty || before,
-                }
-            }
-            Mode::Closed => return,
-        }
+        self.mode = match self.mode {
+            Mode::Opening | Mode::Open => Mode::Closing { hasty },
+            Mode::Closing { hasty: before } => Mode::Closing {
+                hasty: hasty || before,
+            },
+            Mode::Closed => Mode::Closed,
+        };
         self.settle(now);
     }
 
@@ -303,27 +211,21 @@ impl Roster {
         match self.mode {
             Mode::Opening | Mode::Open => {
                 if self.strategy.is_ordered() {
-                    self.settle_group(now)
+                    self.settle_group(now);
                 } else {
-                    self.start_fresh()
+                    self.start_fresh();
                 }
-                if self.mode == Mode::Opening && self.fresh.is_empty() && self.opening.is_none() {
+                if self.mode == Mode::Opening
+                    && self.seats.first_fresh().is_none()
+                    && self.opening.is_none()
+                {
                     self.mode = Mode::Open;
                     self.actions.push(Action::Ready);
                 }
             }
             Mode::Closing { hasty } => {
                 if hasty {
-                    for token in self.seats.keys().copied().collect::<Vec<_>>() {
-                        if self
-                            .seats
-                            .get(&token)
-                            .is_some_and(|seat| seat.phase == Phase::Asked)
-                        {
-                            self.kill(token, now);
-                        }
-                        self.see_off(token, now);
-                    }
+                    self.see_off_all(now);
                 } else {
                     self.see_off_last(now);
                 }
@@ -338,26 +240,19 @@ impl Roster {
 
     /// Under an ordered strategy: stops what depends on the first seat down, then starts, one at a time.
     fn settle_group(&mut self, now: Instant) {
-        let Some(&first) = self.down.first() else {
+        let Some(first) = self.seats.first_down() else {
             return;
         };
-        let resting = |seat: &Seat| seat.phase == Phase::Resting;
-        let rested: Vec<_> = self
-            .seats
-            .range(first..)
-            .filter(|(_, seat)| resting(seat))
-            .map(|(&token, _)| token)
-            .collect();
-        for token in rested {
-            self.put_down(token, false);
+        for token in self.seats.resting_after(first) {
+            self.place(token, Phase::Down, None);
         }
-        if let Some(&last) = self.live.range(first..).next_back() {
+        if let Some(last) = self.seats.last_live_after(first) {
             self.ask(last, now);
         } else if self.opening.is_none()
             && self
                 .seats
-                .get(&first)
-                .is_some_and(|seat| seat.phase == Phase::Down)
+                .get(first)
+                .is_some_and(|seat| seat.phase() == Phase::Down)
         {
             self.start(first);
         }
@@ -365,15 +260,25 @@ impl Roster {
 
     /// Under an unordered strategy: first starts are still one at a time; restarts do not wait for each other.
     fn start_fresh(&mut self) {
-        if let (None, Some(&next)) = (self.opening, self.fresh.first()) {
+        if let (None, Some(next)) = (self.opening, self.seats.first_fresh()) {
             self.start(next);
         }
     }
 
-    fn see_off_last(&mut self, now: Instant) {
-        while let Some((&token, _)) = self.seats.last_key_value() {
+    fn see_off_all(&mut self, now: Instant) {
+        for token in self.seats.tokens() {
             self.see_off(token, now);
-            if self.seats.contains_key(&token) {
+            let phase = self.seats.get(token).map(Seat::phase);
+            if matches!(phase, Some(Phase::Starting | Phase::Up | Phase::Asked)) {
+                self.kill(token, now);
+            }
+        }
+    }
+
+    fn see_off_last(&mut self, now: Instant) {
+        while let Some(last) = self.seats.last() {
+            self.see_off(last, now);
+            if self.seats.get(last).is_some() {
                 break;
             }
         }
@@ -381,44 +286,36 @@ impl Roster {
 
     /// Makes a child leave for good.
     fn see_off(&mut self, token: Token, now: Instant) {
-        let hasty = self.mode == Mode::Closing { hasty: true };
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let Some(seat) = self.seats.get(token) else {
             return;
         };
-        match seat.phase {
-            Phase::Down | Phase::Waiting | Phase::Resting => {
-                if seat.tasked {
-                    self.dismiss(token, now)
-                } else {
-                    self.forget(token, false)
-                }
-            }
+        match seat.phase() {
+            Phase::Down | Phase::Waiting | Phase::Resting => self.dismiss(token, now),
             Phase::Starting | Phase::Up => {
                 self.release(token);
-                if hasty {
-                    self.kill(token, now)
-                } else {
-                    self.ask(token, now)
-                }
+                self.ask(token, now);
             }
-            Phase::Asked | Phase::Killed | Phase::Leaving => self.release(token),
+            Phase::Asked | Phase::Leaving => self.release(token),
+            Phase::Killed => {
+                let due = seat.due().unwrap_or(now + seat.terms.grace);
+                self.release(token);
+                self.place(token, Phase::Killed, Some(due));
+            }
         }
     }
 
     fn start(&mut self, token: Token) {
         let ordered = self.strategy.is_ordered();
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
-        seat.phase = Phase::Starting;
         seat.tasked = true;
-        if ordered || !seat.proven {
+        let temporary = seat.terms.restart == Restart::Temporary;
+        let others_wait = ordered || !seat.proven;
+        self.place(token, Phase::Starting, None);
+        if others_wait {
             self.opening = Some(token);
         }
-        let temporary = seat.terms.restart == Restart::Temporary;
-        self.down.remove(&token);
-        self.fresh.remove(&token);
-        self.live.insert(token);
         if temporary {
             self.release(token);
         }
@@ -427,43 +324,46 @@ impl Roster {
 
     /// Asks a running child to stop, once.
     fn ask(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let Some(seat) = self.seats.get(token) else {
             return;
         };
-        if !matches!(seat.phase, Phase::Starting | Phase::Up) {
+        if !matches!(seat.phase(), Phase::Starting | Phase::Up) {
             return;
         }
         let patience = match seat.terms.shutdown {
             Shutdown::Brutal => return self.kill(token, now),
-            Shutdown::Timeout(patience) => Some(patience),
+            Shutdown::Timeout(patience) => Some(now + patience),
             Shutdown::Infinity => None,
         };
-        self.stand_down(token);
-        self.take_up(token, Phase::Asked, patience.map(|patience| now + patience));
+        self.place(token, Phase::Asked, patience);
         self.actions.push(Action::Stop(token));
     }
 
     fn kill(&mut self, token: Token, now: Instant) {
-        let Some(grace) = self.seats.get(&token).map(|seat| seat.terms.grace) else {
+        let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace) else {
             return;
         };
-        self.stand_down(token);
-        self.take_up(token, Phase::Killed, Some(now + grace));
+        self.place(token, Phase::Killed, Some(now + grace));
         self.actions.push(Action::Kill(token));
     }
 
-    /// Lets the task of a child go that has exited already.
+    /// The child has ended for good: forgets it once its task has left, which it does as soon as it is told.
     fn dismiss(&mut self, token: Token, now: Instant) {
-        let Some(grace) = self.seats.get(&token).map(|seat| seat.terms.grace) else {
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
-        self.stand_down(token);
-        self.release(token);
-        self.take_up(token, Phase::Leaving, Some(now + grace));
+        seat.leaving = true;
+        if seat.tasked {
+            let due = now + seat.terms.grace;
+            self.release(token);
+            self.place(token, Phase::Leaving, Some(due));
+        } else {
+            self.forget(token, false);
+        }
     }
 
     fn release(&mut self, token: Token) {
-        if let Some(seat) = self.seats.get_mut(&token)
+        if let Some(seat) = self.seats.get_mut(token)
             && !seat.released
         {
             seat.released = true;
@@ -471,85 +371,45 @@ impl Roster {
         }
     }
 
-    /// Takes the seat out of every set but `seats`.
-    fn stand_down(&mut self, token: Token) {
-        self.live.remove(&token);
-        self.down.remove(&token);
-        self.fresh.remove(&token);
+    fn place(&mut self, token: Token, phase: Phase, due: Option<Instant>) {
         if self.opening == Some(token) {
             self.opening = None;
         }
-        if let Some(at) = self.seats.get_mut(&token).and_then(|seat| seat.due.take()) {
-            self.due.remove(&(at, token));
-        }
-    }
-
-    fn take_up(&mut self, token: Token, phase: Phase, due: Option<Instant>) {
-        let Some(seat) = self.seats.get_mut(&token) else {
-            return;
-        };
-        seat.phase = phase;
-        seat.due = due;
-        self.due.extend(due.map(|at| (at, token)));
-        match phase {
-            Phase::Down | Phase::Waiting => self.down.insert(token),
-            Phase::Starting | Phase::Up | Phase::Asked | Phase::Killed | Phase::Leaving => {
-                self.live.insert(token)
-            }
-            Phase::Resting => false,
-        };
-    }
-
-    fn put_down(&mut self, token: Token, fresh: bool) {
-        self.take_up(token, Phase::Down, None);
-        if fresh {
-            self.fresh.insert(token);
-        }
+        self.seats.place(token, phase, due);
     }
 
     fn forget(&mut self, token: Token, running: bool) {
-        self.stand_down(token);
-        if self.seats.remove(&token).is_some() {
+        if self.opening == Some(token) {
+            self.opening = None;
+        }
+        if self.seats.remove(token) {
             self.actions.push(Action::Forget { token, running });
         }
     }
 
     fn failed_first_start(&mut self, token: Token, exit: Exit, now: Instant) {
-        let later = self
+        if self
             .seats
-            .get(&token)
-            .is_some_and(|seat| seat.terms.added_later);
-        if later {
+            .get(token)
+            .is_some_and(|seat| seat.terms.added_later)
+        {
             self.actions.push(Action::NotStarted { token, exit });
         } else {
             self.escalate(token, exit);
         }
-        self.end_seat(token, now);
-    }
-
-    /// The child has ended and has no way back.
-    fn end_seat(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else {
-            return;
-        };
-        seat.leaving = true;
-        if seat.tasked {
-            self.dismiss(token, now)
-        } else {
-            self.forget(token, false)
-        }
+        self.dismiss(token, now);
     }
 
     fn decided(&mut self, token: Token, exit: Exit, uptime: Duration, now: Instant) {
-        let Some(seat) = self.seats.get(&token) else {
+        let Some(seat) = self.seats.get(token) else {
             return;
         };
         let (tasked, later) = (seat.tasked, seat.terms.added_later);
         match decide(seat.terms.restart, &exit, self.window.is_some()) {
-            Decision::Forget => self.end_seat(token, now),
+            Decision::Forget => self.dismiss(token, now),
             Decision::Rest if self.strategy.is_ordered() => self.rest(token),
             // nothing could restart it, so nothing of it is kept; of one that belongs here the place is shown
-            Decision::Rest if later => self.end_seat(token, now),
+            Decision::Rest if later => self.dismiss(token, now),
             Decision::Rest => {
                 self.release(token);
                 self.rest(token);
@@ -563,31 +423,31 @@ impl Roster {
                         .as_mut()
                         .is_some_and(|window| window.exceeded(now));
                 if full {
-                    self.give_up(token, exit, now)
+                    self.give_up(token, exit, now);
                 } else {
-                    self.delay(token, uptime, now)
+                    self.delay(token, uptime, now);
                 }
             }
         }
     }
 
     fn rest(&mut self, token: Token) {
-        self.take_up(token, Phase::Resting, None);
+        self.place(token, Phase::Resting, None);
         self.actions.push(Action::Rest(token));
     }
 
     fn delay(&mut self, token: Token, uptime: Duration, now: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else {
+        let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
         seat.streak = seat.terms.backoff.next_streak(seat.streak, uptime);
         let delay = seat.terms.backoff.delay(seat.streak, &self.entropy);
         if !delay.is_zero() {
             let until = now + delay;
-            self.take_up(token, Phase::Waiting, Some(until));
+            self.place(token, Phase::Waiting, Some(until));
             self.actions.push(Action::Wait { token, until });
         } else if self.strategy.is_ordered() {
-            self.put_down(token, false);
+            self.place(token, Phase::Down, None);
         } else {
             self.start(token);
         }
@@ -598,7 +458,7 @@ impl Roster {
         if self.window.is_some() {
             self.escalate(token, exit);
         }
-        self.end_seat(token, now);
+        self.dismiss(token, now);
     }
 
     fn escalate(&mut self, token: Token, exit: Exit) {
@@ -610,14 +470,13 @@ impl Roster {
 
     /// A child's task does not end, not even when killed.
     fn abandon(&mut self, token: Token) {
-        let Some(leaving) = self.seats.get(&token).map(|seat| seat.leaving) else {
+        let Some(seat) = self.seats.get(token) else {
             return;
         };
-        if self.is_open() && !leaving {
+        if self.is_open() && !seat.leaving {
             if self.window.is_none() {
                 // nobody above may hear of it: the group waits until the thread comes free
-                self.take_up(token, Phase::Killed, None);
-                return;
+                return self.place(token, Phase::Killed, None);
             }
             self.escalate(token, Exit::Stuck);
         }
@@ -625,3 +484,6 @@ impl Roster {
         self.forget(token, true);
     }
 }
+
+#[cfg(test)]
+mod tests;

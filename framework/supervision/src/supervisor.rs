@@ -450,3 +450,6 @@ impl ActorFuture<Supervisor> for Timer {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,6 +235,11 @@ impl Tree {
         answer.await.unwrap_or_else(|_| Err(not_found()))
     }
 
+    #[cfg(test)]
+    pub(crate) fn root_node(&self) -> &Arc<Node> {
+        &self.root
+    }
+
     fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
         match &self.root.find(path)?.kind {
             NodeKind::Supervisor { address, .. } => Some(address.clone()),

@@ -1,0 +1,543 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, AsyncContext, Handler, Message, SpawnHandle};
+use futures::future::join_all;
+
+use crate::scripted::{Begin, Do, World, assert_nothing_left, panicked};
+use crate::testing::run;
+use crate::{
+    AskError, Backoff, ChildSpec, Context, ErrorKind, Exit, Failure, Mailbox, NodeSnapshot,
+    NodeState, Strategy, SupervisorSpec, Tree, TreeOptions, supervised,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A tree of one child `root/a`.
+async fn solo(world: &World, begins: Vec<Begin>, options: &TreeOptions) -> Tree {
+    let world = world.clone();
+    let spec = SupervisorSpec::new("root", Strategy::OneForOne).children(move |children| {
+        children.add(world.child("a", begins.clone()));
+    });
+    Tree::start(spec, options.clone()).await.unwrap()
+}
+
+fn look(tree: &Tree) -> NodeSnapshot {
+    tree.snapshot().find("root/a").unwrap().clone()
+}
+
+async fn end(tree: Tree) {
+    let observer = tree.observer();
+    tree.stop(HOUR).await.unwrap();
+    assert_nothing_left(&observer);
+}
+
+#[test]
+fn a_panic_in_a_spawned_future_is_the_actors_own() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(world.at("a").ask(Do::PanicLater("later")).await, Ok(0));
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        let node = look(&tree);
+        assert!(panicked("later")(&node.last_exit.unwrap()));
+        assert_eq!((node.incarnation, node.restarts), (2, 1));
+        end(tree).await;
+    });
+}
+
+#[test]
+fn panics_in_the_handler_and_then_in_stopped_are_both_survived() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        assert_eq!(a.ask(Do::PanicInStopped).await, Ok(0));
+        assert_eq!(
+            a.ask(Do::Panic("in the handler")).await,
+            Err(AskError::Lost)
+        );
+        assert_eq!(a.ask(Do::PanicInStopped).await, Ok(0));
+        assert_eq!(a.ask(Do::Stop).await, Ok(0));
+        assert_eq!(a.ask(Do::Count).await, Ok(1));
+        assert!(panicked("stopped badly")(&look(&tree).last_exit.unwrap()));
+        assert_eq!(a.ask(Do::PanicInStopped).await, Ok(1));
+        end(tree).await;
+    });
+}
+
+#[test]
+fn starts_that_fail_three_times_are_delayed_by_the_formula_and_then_the_queue_is_handled() {
+    run(1, async |options| {
+        let world = World::default();
+        let bad = [
+            Begin::Well,
+            Begin::PanicInStarted,
+            Begin::PanicInMake,
+            Begin::FailInStarted(Failure::transient("not yet")),
+        ];
+        let tree = solo(&world, bad.to_vec(), &options).await;
+        let a = world.at("a");
+        let crash = options.clock.now();
+        a.tell(Do::Panic("first"));
+        let queued: Vec<_> = (0..4).map(|_| a.ask(Do::Count)).collect();
+        assert_eq!(join_all(queued).await, [Ok(1), Ok(2), Ok(3), Ok(4)]);
+
+        // the second of four restarts never gets as far as `started`
+        let starts: Vec<f64> = world
+            .times("+a")
+            .iter()
+            .skip(1)
+            .map(|&at| (at - crash).as_secs_f64())
+            .collect();
+        let nominal = [0.1, 0.1 + 0.2 + 0.4, 0.1 + 0.2 + 0.4 + 0.8];
+        assert_eq!(starts.len(), 3);
+        for (start, nominal) in starts.iter().zip(nominal) {
+            assert!(
+                (start - nominal).abs() <= 0.2 * nominal + 0.005,
+                "{start} is not {nominal} ± 20 %"
+            );
+        }
+        assert_eq!(look(&tree).restarts, 4);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn messages_wait_out_a_backoff_and_are_seen_waiting() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        a.tell(Do::Panic("down"));
+        options.clock.sleep(Duration::from_millis(10)).await;
+        let answers: Vec<_> = (0..3).map(|_| a.ask(Do::Count)).collect();
+        let node = look(&tree);
+        assert!(
+            matches!(node.state, NodeState::Backoff { until_ms } if (70..=110).contains(&until_ms)),
+            "{:?}",
+            node.state
+        );
+        assert_eq!((node.inbox, a.depth(), node.uptime_ms), (3, 3, 0));
+        assert_eq!(join_all(answers).await, [Ok(1), Ok(2), Ok(3)]);
+        assert_eq!((a.depth(), a.high_water()), (0, 3));
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_failing_actor_names_its_error_and_its_kind() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(
+            world
+                .at("a")
+                .ask(Do::Fail(Failure::transient("no route")))
+                .await,
+            Ok(0)
+        );
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        let exit = Exit::Error {
+            kind: ErrorKind::Transient,
+            message: "no route".to_owned(),
+        };
+        assert_eq!(look(&tree).last_exit, Some(exit));
+        assert_eq!(
+            world.news(),
+            ["+a", "-a", "+a"],
+            "a failure is an end in good order: `stopped` runs"
+        );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_that_fails_cannot_refuse_to_end() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(world.at("a").ask(Do::Refuse).await, Ok(0));
+        assert_eq!(
+            world
+                .at("a")
+                .ask(Do::Fail(Failure::transient("no route")))
+                .await,
+            Ok(0)
+        );
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        assert_eq!(look(&tree).incarnation, 2);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn what_a_future_holds_is_dropped_with_its_incarnation_and_not_after_the_backoff() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let witness = Arc::new(());
+        assert_eq!(
+            world.at("a").ask(Do::Hold(Arc::clone(&witness))).await,
+            Ok(0)
+        );
+        assert_eq!(Arc::strong_count(&witness), 2);
+        world.at("a").tell(Do::Panic("down"));
+        options.clock.sleep(Duration::from_millis(1)).await;
+        assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
+        assert_eq!(Arc::strong_count(&witness), 1);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_deaf_in_a_wait_is_stopped_all_the_same() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(world.at("a").ask(Do::Wait(HOUR)).await, Ok(0));
+        let asked = options.clock.now();
+        let clock = options.clock.clone();
+        end(tree).await;
+        assert_eq!(clock.now(), asked);
+        assert_eq!(world.news(), ["+a", "-a"]);
+    });
+}
+
+#[test]
+fn an_actor_that_refuses_its_stop_is_killed_at_its_deadline() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(world.at("a").ask(Do::Refuse).await, Ok(0));
+        let asked = options.clock.now();
+        let clock = options.clock.clone();
+        end(tree).await;
+        assert_eq!(clock.now() - asked, 5 * SECOND);
+        assert_eq!(world.news(), ["+a"], "killed: `stopped` does not run");
+    });
+}
+
+#[test]
+fn orders_and_timers_get_their_turn_in_a_storm_of_messages() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        // it would keep itself busy for ever: only an order that overtakes the mailbox can end it
+        a.tell(Do::Storm(u32::MAX));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let handled = look(&tree).handled;
+        assert!(handled > 256, "{handled}");
+        let clock = options.clock.clone();
+        let asked = clock.now();
+        end(tree).await;
+        assert_eq!(clock.now(), asked);
+    });
+}
+
+#[test]
+fn an_actor_that_fails_for_ever_without_delay_leaves_others_their_turns() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = {
+            let world = world.clone();
+            let mut begins = vec![Begin::Well];
+            begins.extend(vec![Begin::PanicInMake; 20_000]);
+            SupervisorSpec::new("root", Strategy::OneForOne)
+                .without_intensity()
+                .children(move |children| {
+                    children.add(world.child("a", begins.clone()).backoff(Backoff::none()));
+                })
+        };
+        let tree = Tree::start(spec, options).await.unwrap();
+        world.at("a").tell(Do::Panic("down"));
+        let mut turns = 0_u64;
+        while look(&tree).restarts < 10_000 {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        assert!(
+            turns > 100,
+            "10,000 restarts took the thread away for all but {turns} turns"
+        );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_slow_start_is_awaited_and_holds_up_those_behind_it() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = {
+            let world = world.clone();
+            SupervisorSpec::new("root", Strategy::OneForOne).children(move |children| {
+                children.add(world.child("a", vec![Begin::HoldStart(5 * SECOND)]));
+                children.add(world.child("b", vec![]));
+            })
+        };
+        let begun = options.clock.now();
+        let clock = options.clock.clone();
+        let tree = Tree::start(spec, options).await.unwrap();
+        assert_eq!(clock.now() - begun, 5 * SECOND);
+        assert_eq!(world.times("+a"), [begun]);
+        assert_eq!(world.times("+b"), [begun + 5 * SECOND]);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn facts_and_degradation_show_until_the_next_incarnation() {
+    struct Teller;
+    impl Actor for Teller {
+        type Context = Context<Self>;
+    }
+    supervised!(Teller);
+    struct Tell;
+    impl Message for Tell {
+        type Result = ();
+    }
+    impl Handler<Tell> for Teller {
+        type Result = ();
+        fn handle(&mut self, _: Tell, ctx: &mut Context<Self>) {
+            let old = ctx.link().clone();
+            ctx.link().report("depth", || serde_json::json!(7));
+            ctx.link().report("broken", || panic!("cannot tell"));
+            ctx.link().degraded(Some("limping".to_owned()));
+            let report = move |_: &mut Self, ctx: &mut Context<Self>| {
+                old.report("depth", || serde_json::json!(8));
+                ctx.terminate();
+            };
+            ctx.run_later(SECOND, report);
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Teller))
+            .await
+            .unwrap();
+        address.ask(Tell).await.unwrap();
+        let node = look(&tree);
+        assert_eq!(node.facts["depth"], serde_json::json!(7));
+        assert_eq!(node.facts["broken"], serde_json::Value::Null);
+        assert_eq!(node.degraded.as_deref(), Some("limping"));
+
+        options.clock.sleep(2 * SECOND).await;
+        let node = look(&tree);
+        assert_eq!((node.incarnation, node.last_exit), (2, Some(Exit::Normal)));
+        assert!(node.facts.is_empty());
+        assert_eq!(node.degraded, None);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_link_of_an_earlier_incarnation_is_not_listened_to() {
+    run(1, async |options| {
+        let (links, kept) = std::sync::mpsc::channel();
+        let world = World::default();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::actor("a", mailbox, move |link| {
+            links.send(link.clone()).unwrap();
+            Quick
+        });
+        tree.add_child("root", spec).await.unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        let links: Vec<_> = kept.try_iter().collect();
+        assert_eq!(
+            links
+                .iter()
+                .map(crate::Link::incarnation)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
+        links[0].degraded(Some("a voice from the grave".to_owned()));
+        assert_eq!(look(&tree).degraded, None);
+        links[1].degraded(Some("alive".to_owned()));
+        assert_eq!(look(&tree).degraded.as_deref(), Some("alive"));
+        drop(world);
+        end(tree).await;
+    });
+}
+
+struct Quick;
+impl Actor for Quick {
+    type Context = Context<Self>;
+}
+supervised!(Quick);
+struct Crash;
+impl Message for Crash {
+    type Result = ();
+}
+impl Handler<Crash> for Quick {
+    type Result = ();
+    fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
+        panic!("crash");
+    }
+}
+
+/// actix numbers futures anew after a restart and keeps the numbers to cancel: an innocent one would be hit.
+#[test]
+fn a_cancellation_that_a_panic_left_behind_hits_no_future_of_the_next_incarnation() {
+    struct Canceller {
+        ticks: Arc<AtomicUsize>,
+        first: Option<SpawnHandle>,
+    }
+    impl Actor for Canceller {
+        type Context = Context<Self>;
+        fn started(&mut self, ctx: &mut Context<Self>) {
+            for _ in 0..3 {
+                let handle = ctx.run_later(SECOND, |actor, _| {
+                    actor.ticks.fetch_add(1, Ordering::Relaxed);
+                });
+                self.first.get_or_insert(handle);
+            }
+        }
+    }
+    supervised!(Canceller);
+    impl Handler<Crash> for Canceller {
+        type Result = ();
+        fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
+            ctx.cancel_future(self.first.unwrap());
+            panic!("with a cancellation pending");
+        }
+    }
+
+    run(1, async |options| {
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&ticks);
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        let spec = ChildSpec::actor("a", mailbox, move |_| Canceller {
+            ticks: Arc::clone(&counted),
+            first: None,
+        });
+        tree.add_child("root", spec).await.unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        options.clock.sleep(10 * SECOND).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), 3);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_whose_drop_panics_is_replaced_and_given_back_all_the_same() {
+    struct Trap;
+    impl Drop for Trap {
+        fn drop(&mut self) {
+            panic!("sprung");
+        }
+    }
+    impl Actor for Trap {
+        type Context = Context<Self>;
+    }
+    supervised!(Trap);
+    impl Handler<Crash> for Trap {
+        type Result = ();
+        fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
+            let trap = Trap;
+            ctx.run_later(HOUR, move |_, _| drop(trap));
+            ctx.stop();
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Trap))
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            assert_eq!(address.ask(Crash).await, Ok(()));
+        }
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
+    struct Limping;
+    impl Actor for Limping {
+        type Context = Context<Self>;
+    }
+    impl actix::Supervised for Limping {}
+    impl Handler<Crash> for Limping {
+        type Result = ();
+        fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
+            panic!("half done");
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Limping))
+            .await
+            .unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        let exit = tree.exited().await;
+        assert!(exit.to_string().contains("supervised!"), "{exit}");
+        end(tree).await;
+    });
+}
+
+#[test]
+fn once_an_actor_is_gone_for_good_nobody_waits_for_it() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        let waiting = a.ask(Do::Wait(HOUR));
+        let behind = a.ask(Do::Count);
+        assert_eq!(waiting.await, Ok(0));
+        assert!(a.is_open());
+        end(tree).await;
+        assert_eq!(behind.await, Err(AskError::Lost));
+        assert_eq!(a.ask(Do::Count).await, Err(AskError::Gone));
+        assert!(!a.tell(Do::Count));
+        assert!(!a.recipient::<Do>().tell(Do::Count));
+        assert!(!a.is_open());
+    });
+}
+
+#[test]
+fn messages_past_our_address_are_handled_and_do_not_upset_the_depth() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        a.actix().do_send(Do::Count);
+        assert_eq!(a.ask(Do::Count).await, Ok(2));
+        assert_eq!((a.depth(), a.high_water(), look(&tree).handled), (0, 1, 2));
+        end(tree).await;
+    });
+}

@@ -1,0 +1,194 @@
+//! The seats of a roster, and the sets that find them fast.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use crate::backoff::Backoff;
+use crate::spec::{Restart, Shutdown};
+
+/// Identifies a seat. Tokens grow, so their order is the order of start.
+pub(crate) type Token = u64;
+
+/// How a child is treated.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) restart: Restart,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) backoff: Backoff,
+    /// How long its task may take to leave once it has been killed.
+    pub(crate) grace: Duration,
+    /// Added while the supervisor ran: its failed start concerns only whoever added it.
+    pub(crate) added_later: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// To be started when its turn comes.
+    Down,
+    /// To be started when its turn comes, and not before its due time.
+    Waiting,
+    Starting,
+    Up,
+    /// Asked to stop; killed when due.
+    Asked,
+    /// Killed; given up on when due.
+    Killed,
+    /// Ended, and its task is to leave; given up on when due.
+    Leaving,
+    /// Ended normally, and is not missed.
+    Resting,
+}
+
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) terms: Terms,
+    /// Written by [`Seats::place`] only, which keeps the sets true.
+    phase: Phase,
+    due: Option<Instant>,
+    /// Failures in a row.
+    pub(super) streak: u32,
+    /// Whether any incarnation has started.
+    pub(super) proven: bool,
+    /// Whether a task exists.
+    pub(super) tasked: bool,
+    /// Whether the task was told to leave with its next exit.
+    pub(super) released: bool,
+    /// Whether the seat goes when the task has left.
+    pub(super) leaving: bool,
+}
+
+impl Seat {
+    pub(super) fn new(terms: Terms) -> Seat {
+        Seat {
+            terms,
+            phase: Phase::Down,
+            due: None,
+            streak: 0,
+            proven: false,
+            tasked: false,
+            released: false,
+            leaving: false,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+/// Seats by token. Every lookup is logarithmic: ten thousand children may fail at once.
+#[derive(Debug, Default)]
+pub(super) struct Seats {
+    all: BTreeMap<Token, Seat>,
+    /// Those in `Down` and `Waiting`.
+    down: BTreeSet<Token>,
+    /// Those in `Down` that were never started.
+    fresh: BTreeSet<Token>,
+    /// Those whose incarnation has not ended, or whose task has yet to leave.
+    live: BTreeSet<Token>,
+    due: BTreeSet<(Instant, Token)>,
+}
+
+impl Seats {
+    pub(super) fn insert(&mut self, token: Token, seat: Seat) {
+        self.all.insert(token, seat);
+        self.place(token, Phase::Down, None);
+    }
+
+    pub(super) fn get(&self, token: Token) -> Option<&Seat> {
+        self.all.get(&token)
+    }
+
+    pub(super) fn get_mut(&mut self, token: Token) -> Option<&mut Seat> {
+        self.all.get_mut(&token)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        self.all.keys().copied().collect()
+    }
+
+    pub(super) fn last(&self) -> Option<Token> {
+        self.all.last_key_value().map(|(&token, _)| token)
+    }
+
+    pub(super) fn place(&mut self, token: Token, phase: Phase, due: Option<Instant>) {
+        self.lift(token);
+        let Some(seat) = self.all.get_mut(&token) else {
+            return;
+        };
+        seat.phase = phase;
+        seat.due = due;
+        self.due.extend(due.map(|at| (at, token)));
+        match phase {
+            Phase::Down if !seat.proven => {
+                self.fresh.insert(token);
+                self.down.insert(token);
+            }
+            Phase::Down | Phase::Waiting => {
+                self.down.insert(token);
+            }
+            Phase::Starting | Phase::Up | Phase::Asked | Phase::Killed | Phase::Leaving => {
+                self.live.insert(token);
+            }
+            Phase::Resting => {}
+        }
+    }
+
+    pub(super) fn remove(&mut self, token: Token) -> bool {
+        self.lift(token);
+        self.all.remove(&token).is_some()
+    }
+
+    fn lift(&mut self, token: Token) {
+        self.down.remove(&token);
+        self.fresh.remove(&token);
+        self.live.remove(&token);
+        if let Some(at) = self.all.get_mut(&token).and_then(|seat| seat.due.take()) {
+            self.due.remove(&(at, token));
+        }
+    }
+
+    pub(super) fn first_down(&self) -> Option<Token> {
+        self.down.first().copied()
+    }
+
+    pub(super) fn first_fresh(&self) -> Option<Token> {
+        self.fresh.first().copied()
+    }
+
+    pub(super) fn last_live_after(&self, token: Token) -> Option<Token> {
+        self.live.range(token..).next_back().copied()
+    }
+
+    pub(super) fn resting_after(&self, token: Token) -> Vec<Token> {
+        let resting = self
+            .all
+            .range(token..)
+            .filter(|(_, seat)| seat.phase == Phase::Resting);
+        resting.map(|(&token, _)| token).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|&(at, _)| at)
+    }
+
+    /// Takes a seat whose time has come, and its due time with it.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Token, Phase)> {
+        let &(at, token) = self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop_first();
+        let seat = self.all.get_mut(&token)?;
+        seat.due = None;
+        Some((token, seat.phase))
+    }
+}

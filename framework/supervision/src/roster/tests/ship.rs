@@ -1,0 +1,404 @@
+//! A model of the children of one supervisor. It obeys the roster's actions as real tasks do, in any order the test chooses, and
+//! asserts on each that it is allowed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use proptest::sample::Index;
+
+pub(super) use crate::roster::{Action, Roster, Terms, Token};
+
+use crate::backoff::Backoff;
+use crate::child::Ending;
+use crate::exit::Exit;
+use crate::intensity::Intensity;
+use crate::random::Entropy;
+use crate::spec::{Restart, Shutdown, Strategy};
+use crate::testing::run;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Unborn,
+    Starting,
+    Up,
+    Parked,
+    Gone,
+}
+
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub(super) state: State,
+    pub(super) kind: Restart,
+    /// Does not heed a stop.
+    pub(super) deaf: bool,
+    /// Does not heed anything.
+    pub(super) blocked: bool,
+    /// The roster let it go for good.
+    pub(super) dismissed: bool,
+    stop: bool,
+    kill: bool,
+    released: bool,
+}
+
+enum News {
+    Started,
+    Exited(Ending),
+    Left,
+}
+
+pub(super) struct Ship {
+    roster: Roster,
+    strategy: Strategy,
+    pub(super) now: Instant,
+    pub(super) hands: BTreeMap<Token, Hand>,
+    pub(super) log: Vec<Action>,
+    pub(super) finished: bool,
+    opened: bool,
+    closing: bool,
+    /// Sent by children, not yet heard by the supervisor.
+    news: VecDeque<(Token, News)>,
+}
+
+pub(super) fn terms(restart: Restart, backoff: Backoff) -> Terms {
+    let grace = Duration::from_secs(1);
+    Terms {
+        restart,
+        shutdown: Shutdown::default(),
+        backoff,
+        grace,
+        added_later: false,
+    }
+}
+
+pub(super) fn panic_exit() -> Exit {
+    Exit::Panic {
+        message: "overboard".to_owned(),
+        location: None,
+    }
+}
+
+impl Hand {
+    fn lives(&self) -> bool {
+        matches!(self.state, State::Starting | State::Up)
+    }
+}
+
+impl Ship {
+    pub(super) fn new(strategy: Strategy, intensity: Option<Intensity>) -> Ship {
+        Ship {
+            roster: Roster::new(strategy, intensity, Entropy::seeded(1)),
+            strategy,
+            now: run(0, async |options| options.clock.now()),
+            hands: BTreeMap::new(),
+            log: Vec::new(),
+            finished: false,
+            opened: false,
+            closing: false,
+            news: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn hire(&mut self, terms: Terms) -> Token {
+        let token = self.hands.len() as Token;
+        let hand = Hand {
+            state: State::Unborn,
+            kind: terms.restart,
+            deaf: false,
+            blocked: false,
+            dismissed: false,
+            stop: false,
+            kill: false,
+            released: false,
+        };
+        self.hands.insert(token, hand);
+        self.roster.add(token, terms);
+        token
+    }
+
+    pub(super) fn hand(&mut self, token: Token) -> &mut Hand {
+        self.hands.get_mut(&token).unwrap()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.roster.is_open()
+    }
+
+    pub(super) fn open(&mut self) {
+        self.settle();
+    }
+
+    pub(super) fn settle(&mut self) {
+        self.roster.settle(self.now);
+        self.obey();
+    }
+
+    pub(super) fn close(&mut self, hasty: bool) {
+        self.closing = true;
+        self.roster.close(hasty, self.now);
+        self.obey();
+    }
+
+    /// A child ends by itself, and the supervisor hears of it.
+    pub(super) fn exit(&mut self, token: Token, exit: Exit) {
+        self.end(token, exit);
+        while self.hear() {}
+    }
+
+    /// The thread of a child that has ended goes away.
+    pub(super) fn leave(&mut self, token: Token) {
+        self.hand(token).state = State::Gone;
+        self.news.push_back((token, News::Left));
+        while self.hear() {}
+    }
+
+    pub(super) fn logged(&self, which: impl Fn(&Action) -> bool) -> Vec<Token> {
+        let token = |action: &Action| match action {
+            Action::Start(token) | Action::Stop(token) | Action::Kill(token) => *token,
+            other => panic!("{other:?} is of no interest"),
+        };
+        self.log
+            .iter()
+            .filter(|action| which(action))
+            .map(token)
+            .collect()
+    }
+
+    pub(super) fn unblock(&mut self) {
+        for hand in self.hands.values_mut() {
+            (hand.blocked, hand.deaf) = (false, false);
+        }
+    }
+
+    /// Lets everybody do what they have to, and time pass, until nothing more happens.
+    pub(super) fn calm(&mut self) {
+        self.calm_but_blocked();
+        assert!(self.hands.values().all(|hand| !hand.blocked));
+    }
+
+    pub(super) fn calm_but_blocked(&mut self) {
+        for _ in 0..100_000 {
+            let tokens: Vec<Token> = self.hands.keys().copied().collect();
+            let moved = tokens
+                .into_iter()
+                .fold(false, |moved, token| self.act(token) || moved);
+            if self.hear() || moved {
+                continue;
+            }
+            let Some(due) = self.roster.next_due() else {
+                return;
+            };
+            self.now = self.now.max(due);
+            self.tick();
+        }
+        panic!("no calm: {:?}", self.hands);
+    }
+
+    /// One thing of twelve happens, to somebody.
+    pub(super) fn happen(&mut self, event: u8, whom: Index) {
+        if event == 0 {
+            return self.pass(Duration::from_millis(1 + whom.index(5000) as u64));
+        }
+        if event == 1 {
+            self.hear();
+            return;
+        }
+        if self.hands.is_empty() {
+            return;
+        }
+        let token = whom.index(self.hands.len()) as Token;
+        match event {
+            2 | 3 => {
+                self.act(token);
+            }
+            4 => self.end(token, panic_exit()),
+            5 => self.end(token, Exit::Normal),
+            6 => self.hand(token).deaf = true,
+            7 => self.hand(token).blocked ^= true,
+            8 if self.hands.len() < 10 => {
+                let kind =
+                    [Restart::Permanent, Restart::Transient, Restart::Temporary][whom.index(3)];
+                if self.is_open() {
+                    self.hire(Terms {
+                        added_later: true,
+                        ..terms(kind, Backoff::default())
+                    });
+                    self.settle();
+                }
+            }
+            9 if self.is_open() => {
+                self.hand(token).dismissed = true;
+                self.roster.remove(token, self.now);
+                self.obey();
+            }
+            10 if whom.index(10) == 0 => self.close(whom.index(2) == 0),
+            11 if self.hand(token).state == State::Parked && whom.index(5) == 0 => {
+                // its thread ends
+                self.hand(token).state = State::Gone;
+                self.news.push_back((token, News::Left));
+            }
+            _ => {}
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(due) = self.roster.next_due().filter(|&due| due <= end) {
+            self.now = self.now.max(due);
+            self.tick();
+        }
+        self.now = end;
+    }
+
+    fn tick(&mut self) {
+        self.roster.tick(self.now);
+        self.obey();
+    }
+
+    /// The supervisor hears the oldest news, if there is any.
+    fn hear(&mut self) -> bool {
+        let Some((token, news)) = self.news.pop_front() else {
+            return false;
+        };
+        match news {
+            News::Started => self.roster.started(token, self.now),
+            News::Exited(ending) => self.roster.exited(token, ending, self.now),
+            News::Left => self.roster.left(token, self.now),
+        }
+        self.obey();
+        true
+    }
+
+    /// A child does the next thing it has to; whether there was any.
+    fn act(&mut self, token: Token) -> bool {
+        let hand = self.hand(token);
+        if hand.blocked {
+            return false;
+        }
+        match hand.state {
+            State::Starting | State::Up if hand.kill => self.end(token, Exit::Killed),
+            State::Starting | State::Up if hand.stop && !hand.deaf => {
+                self.end(token, Exit::Shutdown)
+            }
+            State::Starting => {
+                hand.state = State::Up;
+                self.news.push_back((token, News::Started));
+            }
+            State::Parked if hand.released => {
+                hand.state = State::Gone;
+                self.news.push_back((token, News::Left));
+            }
+            State::Unborn | State::Up | State::Parked | State::Gone => return false,
+        }
+        true
+    }
+
+    fn end(&mut self, token: Token, exit: Exit) {
+        let hand = self.hand(token);
+        if !hand.lives() || hand.blocked {
+            return;
+        }
+        let started = hand.state == State::Up;
+        let gone = hand.released;
+        hand.state = if gone { State::Gone } else { State::Parked };
+        self.news.push_back((
+            token,
+            News::Exited(Ending {
+                exit,
+                uptime: Duration::ZERO,
+                started,
+                gone,
+            }),
+        ));
+    }
+
+    fn obey(&mut self) {
+        while !self.roster.actions.is_empty() {
+            for action in std::mem::take(&mut self.roster.actions) {
+                self.log.push(action.clone());
+                self.carry_out(action);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        assert!(!self.finished, "{action:?} after the end");
+        match action {
+            Action::Start(token) => {
+                assert!(!self.closing, "started {token} while closing");
+                assert!(!self.hands[&token].lives(), "started {token} twice");
+                if self.strategy == Strategy::RestForOne {
+                    let later = self
+                        .hands
+                        .range(token + 1..)
+                        .find(|(_, hand)| hand.lives() && !hand.dismissed);
+                    assert!(
+                        later.is_none(),
+                        "started {token} while {later:?}, which depends on it, lived"
+                    );
+                }
+                let hand = self.hand(token);
+                (hand.stop, hand.kill) = (false, false);
+                if hand.state == State::Gone {
+                    let ending = Ending {
+                        exit: Exit::Killed,
+                        uptime: Duration::ZERO,
+                        started: false,
+                        gone: true,
+                    };
+                    self.roster.exited(token, ending, self.now);
+                } else {
+                    hand.state = State::Starting;
+                }
+            }
+            Action::Up(token) => assert_ne!(self.hands[&token].state, State::Unborn),
+            Action::Stop(token) => {
+                let hand = self.hand(token);
+                assert!(!hand.stop, "asked {token} twice");
+                assert_ne!(hand.state, State::Unborn);
+                hand.stop = true;
+            }
+            Action::Kill(token) => self.hand(token).kill = true,
+            Action::Release(token) => self.hand(token).released = true,
+            Action::Wait { token, until } => {
+                assert!(until > self.now);
+                assert!(!self.hands[&token].lives());
+            }
+            Action::Rest(token) => {
+                assert_eq!(self.hands[&token].kind, Restart::Transient);
+                assert!(!self.hands[&token].lives());
+            }
+            Action::NotStarted { token, .. } => assert!(!self.hands[&token].lives()),
+            Action::Forget { token, running } => {
+                let hand = self.hand(token);
+                hand.dismissed = true;
+                let gone = matches!(hand.state, State::Gone | State::Unborn);
+                assert!(
+                    gone || running,
+                    "forgot {token}, whose task exists, as ended"
+                );
+                assert!(
+                    hand.released || gone,
+                    "forgot {token} and did not let it go"
+                );
+            }
+            Action::Ready => {
+                assert!(!self.opened, "ready twice");
+                self.opened = true;
+                assert!(
+                    self.hands
+                        .values()
+                        .all(|hand| hand.state != State::Unborn || hand.dismissed)
+                );
+            }
+            Action::Escalate { .. } => self.closing = true,
+            Action::Finish => {
+                self.finished = true;
+                assert!(
+                    self.hands.values().all(|hand| hand.dismissed),
+                    "finished, and left {:?}",
+                    self.hands
+                );
+            }
+        }
+    }
+}

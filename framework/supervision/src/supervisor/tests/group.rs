@@ -1,0 +1,224 @@
+//! Strategy × exit × position, with real actors.
+
+use std::time::Duration;
+
+use super::{HOUR, end};
+use crate::scripted::{Do, World};
+use crate::testing::run;
+use crate::{Exit, Failure, NodeState, Restart, Strategy, Tree};
+
+/// The ways an actor that runs can end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Normal,
+    Transient,
+    Panic,
+    LaterPanic,
+    Killed,
+}
+
+const WAYS: [Way; 5] = [
+    Way::Normal,
+    Way::Transient,
+    Way::Panic,
+    Way::LaterPanic,
+    Way::Killed,
+];
+
+impl Way {
+    fn apply(self, world: &World, tree: &Tree, id: &str) {
+        let told = match self {
+            Way::Normal => Do::Stop,
+            Way::Transient => Do::Fail(Failure::transient("no route")),
+            Way::Panic => Do::Panic("overboard"),
+            Way::LaterPanic => Do::PanicLater("overboard"),
+            Way::Killed => {
+                return assert!(tree.root_node().find(&format!("root/{id}")).unwrap().kill());
+            }
+        };
+        assert!(world.at(id).tell(told));
+    }
+
+    fn matches(self, exit: &Exit) -> bool {
+        match self {
+            Way::Normal => *exit == Exit::Normal,
+            Way::Transient => matches!(exit, Exit::Error { .. }),
+            Way::Panic | Way::LaterPanic => matches!(exit, Exit::Panic { .. }),
+            Way::Killed => *exit == Exit::Killed,
+        }
+    }
+
+    /// Whether `stopped` runs.
+    fn is_orderly(self) -> bool {
+        matches!(self, Way::Normal | Way::Transient)
+    }
+}
+
+#[test]
+fn every_exit_at_every_position_concerns_whom_the_strategy_says() {
+    // strategy, who ends, who is stopped after it, who is started, in order
+    let table: [(Strategy, &str, &[&str], &[&str]); 6] = [
+        (Strategy::OneForOne, "a", &[], &["+a"]),
+        (Strategy::OneForOne, "b", &[], &["+b"]),
+        (Strategy::OneForOne, "c", &[], &["+c"]),
+        (
+            Strategy::RestForOne,
+            "a",
+            &["-c", "-b"],
+            &["+a", "+b", "+c"],
+        ),
+        (Strategy::RestForOne, "b", &["-c"], &["+b", "+c"]),
+        (Strategy::RestForOne, "c", &[], &["+c"]),
+    ];
+    for (strategy, id, stopped, started) in table {
+        for way in WAYS {
+            run(1, async |options| {
+                let world = World::default();
+                let tree = Tree::start(
+                    world.root(strategy, &["a", "b", "c"], |_, child| child),
+                    options.clone(),
+                )
+                .await
+                .unwrap();
+                let addresses = ["a", "b", "c"].map(|id| world.at(id));
+                world.news();
+                way.apply(&world, &tree, id);
+                options.clock.sleep(Duration::from_secs(1)).await;
+
+                let own = format!("-{id}");
+                let mut expected: Vec<&str> = Vec::new();
+                expected.extend(way.is_orderly().then_some(own.as_str()));
+                expected.extend(stopped);
+                expected.extend(started);
+                assert_eq!(world.news(), expected, "{strategy:?}, {id} ends by {way:?}");
+
+                let snapshot = tree.snapshot();
+                let node = snapshot.find(&format!("root/{id}")).unwrap();
+                assert!(
+                    way.matches(node.last_exit.as_ref().unwrap()),
+                    "{way:?} became {:?}",
+                    node.last_exit
+                );
+                for sibling in &snapshot.root.as_ref().unwrap().children {
+                    let restarted = started.contains(&format!("+{}", sibling.id).as_str());
+                    assert_eq!(sibling.restarts, u64::from(restarted), "{}", sibling.path);
+                    assert_eq!(sibling.state, NodeState::Running, "{}", sibling.path);
+                }
+                for address in addresses {
+                    assert_eq!(
+                        address.ask(Do::Count).await,
+                        Ok(1),
+                        "every address is still good"
+                    );
+                }
+                end(tree).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn what_each_kind_of_child_does_after_each_exit() {
+    for way in WAYS {
+        for restart in [Restart::Permanent, Restart::Transient, Restart::Temporary] {
+            run(1, async |options| {
+                let world = World::default();
+                let spec = world.root(Strategy::OneForOne, &["a"], move |_, child| {
+                    child.restart(restart)
+                });
+                let tree = Tree::start(spec, options.clone()).await.unwrap();
+                way.apply(&world, &tree, "a");
+                options.clock.sleep(HOUR).await;
+                let state = tree.snapshot().find("root/a").map(|node| node.state);
+                let expected = match restart {
+                    Restart::Permanent => Some(NodeState::Running),
+                    Restart::Transient if way == Way::Normal => Some(NodeState::Stopped),
+                    Restart::Transient => Some(NodeState::Running),
+                    Restart::Temporary => None,
+                };
+                assert_eq!(state, expected, "{restart:?} after {way:?}");
+                assert_eq!(
+                    world.at("a").is_open(),
+                    expected == Some(NodeState::Running)
+                );
+                end(tree).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn a_second_failure_joins_a_group_that_is_being_restarted() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = Tree::start(
+            world.root(Strategy::RestForOne, &["a", "b", "c"], |_, child| child),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        world.news();
+        world.at("b").tell(Do::Panic("first"));
+        options.clock.sleep(Duration::from_millis(50)).await;
+        assert_eq!(world.news(), ["-c"]);
+        world.at("a").tell(Do::Panic("second"));
+        options.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.news(), ["+a", "+b", "+c"]);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_finished_transient_child_comes_back_with_its_group_and_a_temporary_one_does_not() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = world.root(
+            Strategy::RestForOne,
+            &["a", "b", "c"],
+            |id, child| match id {
+                "b" => child.restart(Restart::Transient),
+                "c" => child.restart(Restart::Temporary),
+                _ => child,
+            },
+        );
+        let tree = Tree::start(spec, options.clone()).await.unwrap();
+        world.at("b").tell(Do::Stop);
+        options.clock.sleep(HOUR).await;
+        assert_eq!(
+            tree.snapshot().find("root/b").unwrap().state,
+            NodeState::Stopped
+        );
+        world.news();
+        world.at("a").tell(Do::Panic("first"));
+        options.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.news(), ["-c", "+a", "+b"]);
+        assert_eq!(tree.snapshot().find("root/c"), None);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_group_waits_for_a_member_that_takes_its_time_to_stop() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = Tree::start(
+            world.root(Strategy::RestForOne, &["a", "b"], |_, child| child),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        assert_eq!(world.at("b").ask(Do::Refuse).await, Ok(0));
+        world.news();
+        let crashed = options.clock.now();
+        world.at("a").tell(Do::Panic("first"));
+        options.clock.sleep(Duration::from_secs(10)).await;
+        let restarted = crashed + Duration::from_secs(5);
+        assert_eq!(
+            world.times("+a"),
+            [restarted],
+            "not before b was killed at its deadline"
+        );
+        assert_eq!(world.times("+b"), [restarted]);
+        end(tree).await;
+    });
+}
