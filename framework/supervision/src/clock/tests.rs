@@ -42,13 +42,21 @@ fn an_alarm_can_be_moved_both_ways_and_taken_back() {
         let start = clock.now();
         let mut alarm = Alarm::default();
         for due in [start + HOUR, start + HOUR / 2] {
-            poll_fn(|cx| Poll::Ready(assert!(alarm.poll(Some(due), cx).is_pending()))).await;
+            assert!(
+                poll_fn(|cx| Poll::Ready(alarm.poll(Some(due), cx)))
+                    .await
+                    .is_pending()
+            );
         }
         poll_fn(|cx| alarm.poll(Some(start + HOUR / 2), cx)).await;
         assert_eq!(clock.now() - start, HOUR / 2);
         poll_fn(|cx| alarm.poll(Some(start + 3 * HOUR), cx)).await;
         assert_eq!(clock.now() - start, 3 * HOUR);
-        poll_fn(|cx| Poll::Ready(assert!(alarm.poll(None, cx).is_pending()))).await;
+        assert!(
+            poll_fn(|cx| Poll::Ready(alarm.poll(None, cx)))
+                .await
+                .is_pending()
+        );
     });
 }
 

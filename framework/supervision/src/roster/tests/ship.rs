@@ -178,9 +178,7 @@ impl Ship {
     pub(super) fn calm_but_blocked(&mut self) {
         for _ in 0..100_000 {
             let tokens: Vec<Token> = self.hands.keys().copied().collect();
-            let moved = tokens
-                .into_iter()
-                .fold(false, |moved, token| self.act(token) || moved);
+            let moved = tokens.into_iter().filter(|&token| self.act(token)).count() > 0;
             if self.hear() || moved {
                 continue;
             }

@@ -1,0 +1,230 @@
+//! Actors with habits of their own.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use actix::{Actor, ActorContext, AsyncContext, Handler, Message, SpawnHandle};
+
+use super::{HOUR, SECOND, end, look};
+use crate::testing::run;
+use crate::{
+    AskError, ChildSpec, Context, Exit, Mailbox, Strategy, SupervisorSpec, Tree, supervised,
+};
+
+struct Quick;
+impl Actor for Quick {
+    type Context = Context<Self>;
+}
+supervised!(Quick);
+struct Crash;
+impl Message for Crash {
+    type Result = ();
+}
+impl Handler<Crash> for Quick {
+    type Result = ();
+    fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
+        panic!("crash");
+    }
+}
+
+#[test]
+fn facts_and_degradation_show_until_the_next_incarnation() {
+    struct Teller;
+    impl Actor for Teller {
+        type Context = Context<Self>;
+    }
+    supervised!(Teller);
+    struct Tell;
+    impl Message for Tell {
+        type Result = ();
+    }
+    impl Handler<Tell> for Teller {
+        type Result = ();
+        fn handle(&mut self, _: Tell, ctx: &mut Context<Self>) {
+            let old = ctx.link().clone();
+            ctx.link().report("depth", || serde_json::json!(7));
+            ctx.link().report("broken", || panic!("cannot tell"));
+            ctx.link().degraded(Some("limping".to_owned()));
+            let report = move |_: &mut Self, ctx: &mut Context<Self>| {
+                old.report("depth", || serde_json::json!(8));
+                ctx.terminate();
+            };
+            ctx.run_later(SECOND, report);
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Teller))
+            .await
+            .unwrap();
+        address.ask(Tell).await.unwrap();
+        let node = look(&tree);
+        assert_eq!(node.facts["depth"], serde_json::json!(7));
+        assert_eq!(node.facts["broken"], serde_json::Value::Null);
+        assert_eq!(node.degraded.as_deref(), Some("limping"));
+
+        options.clock.sleep(2 * SECOND).await;
+        let node = look(&tree);
+        assert_eq!((node.incarnation, node.last_exit), (2, Some(Exit::Normal)));
+        assert!(node.facts.is_empty());
+        assert_eq!(node.degraded, None);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_link_of_an_earlier_incarnation_is_not_listened_to() {
+    run(1, async |options| {
+        let (links, kept) = mpsc::channel();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::actor("a", mailbox, move |link| {
+            links.send(link.clone()).unwrap();
+            Quick
+        });
+        tree.add_child("root", spec).await.unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        let links: Vec<_> = kept.try_iter().collect();
+        assert_eq!(
+            links
+                .iter()
+                .map(crate::Link::incarnation)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
+        links[0].degraded(Some("a voice from the grave".to_owned()));
+        assert_eq!(look(&tree).degraded, None);
+        links[1].degraded(Some("alive".to_owned()));
+        assert_eq!(look(&tree).degraded.as_deref(), Some("alive"));
+        end(tree).await;
+    });
+}
+
+/// actix numbers futures anew after a restart and keeps the numbers to cancel: an innocent one would be hit.
+#[test]
+fn a_cancellation_that_a_panic_left_behind_hits_no_future_of_the_next_incarnation() {
+    struct Canceller {
+        ticks: Arc<AtomicUsize>,
+        first: Option<SpawnHandle>,
+    }
+    impl Actor for Canceller {
+        type Context = Context<Self>;
+        fn started(&mut self, ctx: &mut Context<Self>) {
+            for _ in 0..3 {
+                let handle = ctx.run_later(SECOND, |actor, _| {
+                    actor.ticks.fetch_add(1, Ordering::Relaxed);
+                });
+                self.first.get_or_insert(handle);
+            }
+        }
+    }
+    supervised!(Canceller);
+    impl Handler<Crash> for Canceller {
+        type Result = ();
+        fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
+            ctx.cancel_future(self.first.unwrap());
+            panic!("with a cancellation pending");
+        }
+    }
+
+    run(1, async |options| {
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&ticks);
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        let spec = ChildSpec::actor("a", mailbox, move |_| Canceller {
+            ticks: Arc::clone(&counted),
+            first: None,
+        });
+        tree.add_child("root", spec).await.unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        options.clock.sleep(10 * SECOND).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), 3);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_whose_drop_panics_is_replaced_and_given_back_all_the_same() {
+    struct Trap;
+    impl Drop for Trap {
+        fn drop(&mut self) {
+            panic!("sprung");
+        }
+    }
+    impl Actor for Trap {
+        type Context = Context<Self>;
+    }
+    supervised!(Trap);
+    impl Handler<Crash> for Trap {
+        type Result = ();
+        fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
+            let trap = Trap;
+            ctx.run_later(HOUR, move |_, _| drop(trap));
+            ctx.stop();
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Trap))
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            assert_eq!(address.ask(Crash).await, Ok(()));
+        }
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
+    struct Limping;
+    impl Actor for Limping {
+        type Context = Context<Self>;
+    }
+    impl actix::Supervised for Limping {}
+    impl Handler<Crash> for Limping {
+        type Result = ();
+        fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
+            panic!("half done");
+        }
+    }
+
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Limping))
+            .await
+            .unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        let exit = tree.exited().await;
+        assert!(exit.to_string().contains("supervised!"), "{exit}");
+        end(tree).await;
+    });
+}
