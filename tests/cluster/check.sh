@@ -40,6 +40,9 @@ version_now() { k get --raw /api/v1/configmaps | jq -r .metadata.resourceVersion
 # watch_answers VERSION TEXT: does a watch of ConfigMaps from that version say this within two seconds?
 watch_answers() { k get --raw "/api/v1/configmaps?watch=1&timeoutSeconds=2&resourceVersion=$1" | tee /dev/stderr | grep -q "$2"; }
 
+# history_is_gone VERSION: a list at exactly that version is answered out of etcd's history, if there is any
+history_is_gone() { k get --raw "/api/v1/configmaps?resourceVersionMatch=Exact&resourceVersion=$1" 2>&1 | tee /dev/stderr | grep -q "too old"; }
+
 scale() { # scale REPLICAS RESOURCE_VERSION: by PUT of the subresource
   printf '{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web","namespace":"default","resourceVersion":"%s"},"spec":{"replicas":%d}}' \
     "$2" "$1" | k replace --raw /apis/apps/v1/namespaces/default/deployments/web/scale -f -
@@ -113,7 +116,8 @@ check() {
   expect "and answers no more" not k get configmap later
   expect "and is started again over the same data" "$state/start-apiserver"
   expect "which are all there" k get configmap later latest
-  expect "now a watch from before the compaction has expired" soon watch_answers "$before" '"code":410'
+  expect "now a watch from before the kill has expired" soon watch_answers "$before" '"code":410'
+  expect "and compaction took the history away" history_is_gone "$before"
 
   expect "it is taken down" "$state/down"
   expect "and leaves no process" no_process_works_in "$state"

@@ -1,1 +1,20 @@
-//! End-to-end tests of Boatswain, run on the simulated and on a real API server.
+//! The harness of the end-to-end tests: one description of a test, played on the simulated and on real API servers.
+//!
+//! A test body takes a [`World`]: an API server, what it recorded of the requests it got, and the means to hurt it.
+
+pub mod audit;
+mod fixtures;
+mod process;
+mod proxy;
+mod real;
+mod sim;
+mod wait;
+mod world;
+
+pub use fixtures::{Space, autoscaler, deployment, install};
+pub use process::{Crew, redirected};
+pub use proxy::Proxy;
+pub use real::{RealServer, Version};
+pub use sim::SimServer;
+pub use wait::{eventually, never_within};
+pub use world::World;

@@ -1,1 +1,74 @@
 //! Kubernetes controllers built from supervised actors.
+//!
+//! A controller is one function from an object to an [`Outcome`]. Around it runs a supervision tree: informers that mirror the
+//! API server, shards that own one cell per key, workers that run one key at a time. What fails is restarted with backoff, shown,
+//! and stops nothing else.
+//!
+//! ```no_run
+//! use std::{convert::Infallible, process::ExitCode, sync::Arc};
+//!
+//! use boatswain::prelude::*;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! async fn reconcile(map: Arc<ConfigMap>, _: Arc<()>) -> Result<Outcome, Infallible> {
+//!     println!("{} has {} keys", map.name_any(), map.data.as_ref().map_or(0, |d| d.len()));
+//!     Ok(Outcome::Done)
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     let counter = Controller::<ConfigMap>::named("counter").reconcile_with(Arc::new(()), reconcile);
+//!     Manager::from_args().with(counter).run()
+//! }
+//! ```
+//!
+//! # Guarantees
+//!
+//! Each is stated with its test in `docs/semantics.md`: one reconcile of a key at a time; after the last change of an object a run
+//! starts later than the change became visible; changes coalesce; deletions are events; a failing callback stops nothing else; reads
+//! never touch the network; `run` returns with nothing running, or says what it could not stop.
+
+mod assemble;
+mod builder;
+mod client;
+pub mod conditions;
+mod connection;
+mod context;
+mod crew;
+mod dispatch;
+mod error;
+mod informers;
+mod logging;
+mod manager;
+mod options;
+mod reconcile;
+mod recorder;
+mod runner;
+mod signals;
+mod telemetry;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod trigger;
+
+pub use assemble::{Runnable, Wiring};
+pub use boatswain_cache::{InformerStatus, Key, Lister, ReadError};
+pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
+pub use boatswain_workqueue::limit::Exponential;
+pub use builder::{Controller, Watchable, Watches};
+pub use client::{ClientError, ClientLimits};
+pub use context::{Context, Namespaced, key_of};
+pub use dispatch::RetryPolicy;
+pub use error::{RunError, StartError};
+pub use logging::init as init_logging;
+pub use manager::{Handle, Manager, Observer, Running};
+pub use options::{LogFormat, ManagerArgs, Options};
+pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
+
+/// Every name a first controller needs.
+pub mod prelude {
+    pub use kube::{Resource, ResourceExt};
+
+    pub use crate::{
+        ClientError, Context, Controller, Fault, Key, Lister, Manager, Outcome, ReconcileError,
+        Reconciler, Wiring, key_of,
+    };
+}

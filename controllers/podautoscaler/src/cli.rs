@@ -1,0 +1,78 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use boatswain::{Manager, ManagerArgs};
+use clap::{Args, Parser, Subcommand};
+
+use crate::manifests::{self, Install};
+
+/// Keeps Deployments at the number of replicas their PodAutoscaler asks for.
+///
+/// Install the custom resource with `podautoscaler crd | kubectl apply -f -`, or everything that runs inside a cluster with
+/// `podautoscaler manifests | kubectl apply -f -`. To look around without a cluster: `podautoscaler run --embedded`.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the controller until SIGTERM or Ctrl-C
+    Run(Run),
+    /// Print the CustomResourceDefinition as YAML
+    Crd,
+    /// Print what installs the controller in a cluster: CRD, namespace, account, rights, Deployment
+    Manifests(Install),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    #[command(flatten)]
+    manager: ManagerArgs,
+    /// Start a simulated API server in this process, with two Deployments and two PodAutoscalers, and run against it
+    #[cfg(feature = "embedded")]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    embedded: bool,
+}
+
+impl Cli {
+    /// Does what the command line asks for. Errors are printed as one line; the code is not zero then.
+    pub fn run(self) -> ExitCode {
+        match self.command {
+            Command::Run(run) => run.run(),
+            Command::Crd => print(manifests::crd()),
+            Command::Manifests(install) => print(manifests::manifests(&install)),
+        }
+    }
+}
+
+impl Run {
+    fn run(self) -> ExitCode {
+        #[cfg(feature = "embedded")]
+        if self.embedded {
+            return crate::embedded::run(self.manager);
+        }
+        Manager::new(self.manager.into())
+            .with(crate::controller())
+            .run()
+    }
+}
+
+fn print(text: Result<String, manifests::PrintError>) -> ExitCode {
+    use std::io::Write as _;
+    let written = text.map_err(|error| error.to_string()).and_then(|text| {
+        std::io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|error| error.to_string())
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: cannot print: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

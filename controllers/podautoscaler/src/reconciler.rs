@@ -1,0 +1,252 @@
+//! One run of a PodAutoscaler: read both objects from the cache, write what differs.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use boatswain::{
+    Context, Controller, Key, Lister, Outcome, ReconcileError, Reconciler, Runnable, key_of,
+};
+use dashmap::DashMap;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt as _;
+
+use crate::{
+    api::PodAutoscaler,
+    policy::{Decision, Rivalry, Wanted},
+    status::{self, Found},
+};
+
+/// The controller's name: field manager of its writes, reporter of its Events, label of its metrics.
+pub(crate) const NAME: &str = "podautoscaler";
+
+/// The status of one PodAutoscaler is written at most once in this time.
+const STATUS_PACE: Duration = Duration::from_secs(1);
+
+/// How often a write is tried again within one run after a conflict; the next run goes on from there.
+const CONFLICTS: usize = 5;
+
+/// The controller, to be handed to a manager.
+pub fn controller() -> Runnable {
+    Controller::<PodAutoscaler>::named(NAME)
+        .watches::<Deployment>()
+        .referenced_by("spec.targetDeployment")
+        .reconciler(|wiring| Scaler {
+            deployments: wiring.lister::<Deployment>(),
+            memory: DashMap::new(),
+        })
+}
+
+struct Scaler {
+    deployments: Lister<Deployment>,
+    /// One entry per PodAutoscaler that exists.
+    memory: DashMap<Key, Memory>,
+}
+
+/// What is remembered of one PodAutoscaler between its runs.
+#[derive(Default)]
+struct Memory {
+    rivalry: Rivalry,
+    /// A scaling whose time is not in the status yet.
+    scaled_at: Option<jiff::Timestamp>,
+    status_written: Option<Instant>,
+    /// Who the controller has stepped back from.
+    rival: Option<String>,
+}
+
+impl Reconciler<PodAutoscaler> for Scaler {
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, pa: Arc<PodAutoscaler>, cx: &Context) -> Result<Outcome, ReconcileError> {
+        if pa.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let key = Key::new(pa.metadata.namespace.as_deref(), &pa.spec.target_deployment);
+        let target = self.deployments.get(&key)?;
+        let run = Run {
+            scaler: self,
+            pa: &pa,
+            cx,
+        };
+        let (target, found, again) = run.converge(&key, target).await?;
+        let paced = run.report(target.as_deref(), &found).await?;
+        Ok(again
+            .into_iter()
+            .chain(paced)
+            .min()
+            .map_or(Outcome::Done, Outcome::RequeueAfter))
+    }
+
+    async fn gone(
+        &self,
+        key: &Key,
+        _: Option<Arc<PodAutoscaler>>,
+        _: &Context,
+    ) -> Result<Outcome, ReconcileError> {
+        // the Deployment stays as it is: it is its user's
+        self.memory.remove(key);
+        Ok(Outcome::Done)
+    }
+}
+
+/// One run.
+struct Run<'a> {
+    scaler: &'a Scaler,
+    pa: &'a Arc<PodAutoscaler>,
+    cx: &'a Context,
+}
+
+type Target = Option<Arc<Deployment>>;
+
+impl Run<'_> {
+    /// Brings the target to the wanted replicas. Returns it as last seen, what was found, and when to look again.
+    async fn converge(
+        &self,
+        key: &Key,
+        mut target: Target,
+    ) -> Result<(Target, Found, Option<Duration>), ReconcileError> {
+        let mut conflicts = 0;
+        loop {
+            let Some(deployment) = &target else {
+                return Ok((None, Found::Missing { deleting: false }, None));
+            };
+            if deployment.metadata.deletion_timestamp.is_some() {
+                return Ok((target, Found::Missing { deleting: true }, None));
+            }
+            let wanted = Wanted {
+                generation: self.pa.metadata.generation,
+                target: deployment.uid(),
+                replicas: self.pa.spec.replicas,
+            };
+            // the API server's default
+            let current = deployment.spec.replicas.unwrap_or(1);
+            let decision = self.memory(|m| m.rivalry.decide(&wanted, current, self.cx.now()));
+            let (from, to) = match decision {
+                Decision::InSync => return Ok((target, Found::InSync, None)),
+                Decision::Hold { left, begins } => {
+                    let rival = self.rival(key, current, begins).await?;
+                    return Ok((target, Found::Contended { current, rival }, Some(left)));
+                }
+                Decision::Scale { from, to } => (from, to),
+            };
+            match self.cx.scale(deployment.as_ref(), to).await {
+                Ok(()) => {
+                    self.scaled(deployment, &wanted, from);
+                    return Ok((target, Found::Scaled { from, to }, None));
+                }
+                Err(error) if error.is_conflict() || error.is_not_found() => {
+                    conflicts += 1;
+                    if conflicts > CONFLICTS {
+                        return Err(error.into());
+                    }
+                    target = self.cx.get_live::<Deployment>(key).await?.map(Arc::new);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Tells of an accepted write: in memory, in the log, on both objects.
+    fn scaled(&self, deployment: &Deployment, wanted: &Wanted, from: i32) {
+        self.memory(|memory| {
+            memory.rivalry.wrote(wanted, self.cx.now());
+            memory.scaled_at = Some(self.cx.wall());
+        });
+        let (to, key, target) = (wanted.replicas, self.cx.key(), key_of(deployment));
+        tracing::info!(deployment = %target, from, to, "scaled");
+        let note = format!("replicas changed from {from} to {to}");
+        self.cx.event(
+            deployment,
+            "Scaled",
+            format!("{note} by PodAutoscaler {key}"),
+        );
+        self.cx.event(
+            self.pa.as_ref(),
+            "Scaled",
+            format!("{note} on Deployment {target}"),
+        );
+    }
+
+    /// The field manager that last set the replicas, and a Warning when the controller steps back from it just now.
+    async fn rival(
+        &self,
+        key: &Key,
+        current: i32,
+        begins: bool,
+    ) -> Result<Option<String>, ReconcileError> {
+        if !begins {
+            return Ok(self.named_rival());
+        }
+        // the cache keeps no managedFields
+        let live = self.cx.get_live::<Deployment>(key).await?;
+        let rival = live.as_ref().and_then(replicas_manager);
+        if let Some(live) = &live {
+            let note = format!(
+                "{} keeps setting {current} replicas where PodAutoscaler {} wants {}; it has stepped back",
+                rival
+                    .as_deref()
+                    .unwrap_or("someone whose writes carry no field manager"),
+                self.cx.key(),
+                self.pa.spec.replicas,
+            );
+            tracing::warn!(deployment = %key, rival, "contended: stepped back");
+            self.cx.warning(live, "Contended", note.clone());
+            self.cx.warning(self.pa.as_ref(), "Contended", note);
+        }
+        self.memory(|memory| memory.rival.clone_from(&rival));
+        Ok(rival)
+    }
+
+    fn named_rival(&self) -> Option<String> {
+        self.memory(|memory| memory.rival.clone())
+    }
+
+    /// Writes the status if it changed, at most once per [`STATUS_PACE`]; otherwise says when it may be written.
+    async fn report(
+        &self,
+        target: Option<&Deployment>,
+        found: &Found,
+    ) -> Result<Option<Duration>, ReconcileError> {
+        let (scaled_at, written) = self.memory(|memory| (memory.scaled_at, memory.status_written));
+        let status = status::next(self.pa, target, found, scaled_at, self.cx.wall());
+        if self.pa.status.as_ref() == Some(&status) {
+            self.memory(|memory| memory.scaled_at = None);
+            return Ok(None);
+        }
+        let now = self.cx.now();
+        let next = written
+            .map(|at| at + STATUS_PACE)
+            .filter(|next| *next > now);
+        if let Some(next) = next {
+            return Ok(Some(next - now));
+        }
+        self.memory(|memory| memory.status_written = Some(now));
+        match self.cx.patch_status(self.pa.as_ref(), &status).await {
+            Ok(_) => {
+                self.memory(|memory| memory.scaled_at = None);
+                Ok(None)
+            }
+            // deleted meanwhile: there is nothing to report on
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
+        with(&mut self.scaler.memory.entry(self.cx.key().clone()).or_default())
+    }
+}
+
+/// The manager of the newest managedFields entry that owns the replicas and is not this controller.
+fn replicas_manager(deployment: &Deployment) -> Option<String> {
+    let entries = deployment.metadata.managed_fields.iter().flatten();
+    entries
+        .filter(|entry| entry.manager.as_deref() != Some(NAME))
+        .filter(|entry| {
+            let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+            fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
+        })
+        .max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
+        .and_then(|entry| entry.manager.clone())
+}

@@ -1,0 +1,184 @@
+//! The status to write, from the status that is there and what a run found; pure.
+
+use boatswain::conditions::{self, Verdict};
+use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Time};
+
+use crate::api::{PodAutoscaler, PodAutoscalerStatus, reason};
+
+/// What a run found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    InSync,
+    Scaled { from: i32, to: i32 },
+    Missing { deleting: bool },
+    Contended { current: i32, rival: Option<String> },
+}
+
+impl Found {
+    fn verdict(&self, pa: &PodAutoscaler) -> Verdict {
+        let (target, wanted) = (&pa.spec.target_deployment, pa.spec.replicas);
+        let (status, reason, message) = match self {
+            Self::InSync => (
+                true,
+                reason::IN_SYNC,
+                format!("Deployment {target} asks for {wanted} replicas"),
+            ),
+            Self::Scaled { from, to } => (
+                true,
+                reason::SCALED,
+                format!("Deployment {target} was changed from {from} to {to} replicas"),
+            ),
+            Self::Missing { deleting: false } => (
+                false,
+                reason::TARGET_NOT_FOUND,
+                format!("there is no Deployment {target} in this namespace"),
+            ),
+            Self::Missing { deleting: true } => (
+                false,
+                reason::TARGET_NOT_FOUND,
+                format!("Deployment {target} is being deleted"),
+            ),
+            Self::Contended { current, rival } => {
+                let rival = rival
+                    .as_deref()
+                    .unwrap_or("someone whose writes carry no field manager");
+                let message = format!(
+                    "{rival} keeps setting Deployment {target} to {current} replicas where {wanted} are wanted; \
+                     this controller has stepped back: let only one of them scale it"
+                );
+                (false, reason::CONTENDED, message)
+            }
+        };
+        Verdict {
+            type_: "Synced",
+            status,
+            reason,
+            message,
+        }
+    }
+}
+
+/// The status `pa` is to have. It equals the one it has when nothing needs to be written.
+pub(crate) fn next(
+    pa: &PodAutoscaler,
+    target: Option<&Deployment>,
+    found: &Found,
+    scaled_at: Option<jiff::Timestamp>,
+    now: jiff::Timestamp,
+) -> PodAutoscalerStatus {
+    let old = pa.status.clone().unwrap_or_default();
+    let generation = pa.metadata.generation;
+    let mut conditions = old.conditions;
+    let verdict = match found {
+        // in agreement because we made it so: the reason stays until something else is found
+        Found::InSync
+            if said(&conditions, reason::SCALED) && old.observed_generation == generation =>
+        {
+            None
+        }
+        found => Some(found.verdict(pa)),
+    };
+    if let Some(verdict) = verdict {
+        conditions::set(&mut conditions, &verdict, generation, now);
+    }
+    PodAutoscalerStatus {
+        observed_generation: generation,
+        current_replicas: target.map(|t| t.status.as_ref().and_then(|s| s.replicas).unwrap_or(0)),
+        desired_replicas: Some(pa.spec.replicas),
+        last_scale_time: scaled_at.map(seconds).or(old.last_scale_time),
+        conditions,
+    }
+}
+
+fn said(
+    conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
+    reason: &str,
+) -> bool {
+    conditions
+        .iter()
+        .any(|c| c.type_ == "Synced" && c.reason == reason)
+}
+
+/// Kubernetes keeps whole seconds; comparing with what was read back needs the same.
+fn seconds(at: jiff::Timestamp) -> Time {
+    Time(jiff::Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::ObjectMeta;
+
+    use super::*;
+    use crate::api::PodAutoscalerSpec;
+
+    fn pa(replicas: i32) -> PodAutoscaler {
+        PodAutoscaler {
+            metadata: ObjectMeta {
+                generation: Some(1),
+                ..ObjectMeta::default()
+            },
+            spec: PodAutoscalerSpec {
+                target_deployment: "web".into(),
+                replicas,
+            },
+            status: None,
+        }
+    }
+
+    fn at(second: i64) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(second).expect("in range")
+    }
+
+    #[test]
+    fn finding_the_same_again_changes_nothing() {
+        let mut pa = pa(3);
+        for found in [
+            Found::Missing { deleting: false },
+            Found::Contended {
+                current: 2,
+                rival: Some("hpa".into()),
+            },
+            Found::InSync,
+        ] {
+            let first = next(&pa, None, &found, None, at(100));
+            pa.status = Some(first.clone());
+            assert_eq!(next(&pa, None, &found, None, at(200)), first);
+        }
+    }
+
+    #[test]
+    fn the_last_scale_time_survives_later_runs() {
+        let mut pa = pa(3);
+        let scaled = next(
+            &pa,
+            None,
+            &Found::Scaled { from: 1, to: 3 },
+            Some(at(100)),
+            at(100),
+        );
+        assert_eq!(scaled.last_scale_time, Some(Time(at(100))));
+        pa.status = Some(scaled.clone());
+        let later = next(&pa, None, &Found::InSync, None, at(200));
+        assert_eq!(
+            later, scaled,
+            "agreement that we brought about is still called Scaled"
+        );
+    }
+
+    #[test]
+    fn a_new_generation_is_observed_even_if_nothing_had_to_be_done() {
+        let mut pa = pa(3);
+        pa.status = Some(next(
+            &pa,
+            None,
+            &Found::Scaled { from: 1, to: 3 },
+            Some(at(1)),
+            at(1),
+        ));
+        pa.metadata.generation = Some(2);
+        let status = next(&pa, None, &Found::InSync, None, at(9));
+        assert_eq!(status.observed_generation, Some(2));
+        assert_eq!(status.conditions[0].reason, reason::IN_SYNC);
+        assert_eq!(status.conditions[0].last_transition_time, Time(at(1)));
+    }
+}

@@ -1,1 +1,0 @@
-//! Runnable lessons in Boatswain.

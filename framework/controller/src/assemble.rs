@@ -1,0 +1,326 @@
+//! From the plan of a controller to its part of the supervision tree.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use boatswain_cache::{IndexSpec, InformerCore, Kind, Lister};
+use boatswain_supervision::{
+    Backoff, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Shutdown, Strategy,
+    SupervisorSpec,
+};
+use prometheus::Registry;
+use tokio::sync::Notify;
+
+use crate::{
+    builder::Watchable,
+    context::Surroundings,
+    crew::Crew,
+    dispatch::{
+        Berth, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy, Runner, Seat,
+        Shard, ShardView, Worker, Writes,
+    },
+    error::StartError,
+    informers::{self, Informers},
+    recorder::Recorder,
+    telemetry::{ControllerMetrics, register_shards},
+    trigger::{Feed, Mapping, Referrers, Trigger},
+};
+
+/// What a controller declares.
+pub(crate) struct Plan {
+    name: String,
+    kind: Kind,
+    pub(crate) watches: Vec<WatchPlan>,
+    pub(crate) concurrency: Option<usize>,
+    pub(crate) deadline: Duration,
+    pub(crate) resync: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+}
+
+/// One watch of a controller.
+pub(crate) struct WatchPlan {
+    pub(crate) kind: Kind,
+    pub(crate) mapping: Box<dyn FnOnce(&mut Wiring<'_>) -> Mapping + Send>,
+    /// A path of the controller's own kind that the mapping looks up.
+    pub(crate) index: Option<&'static str>,
+}
+
+impl Plan {
+    pub(crate) fn new(name: String, kind: Kind, own: WatchPlan) -> Self {
+        Self {
+            name,
+            kind,
+            watches: vec![own],
+            concurrency: None,
+            deadline: Duration::from_secs(5 * 60),
+            resync: Some(Duration::from_secs(10 * 60)),
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+/// A controller with its reconciler: what a manager runs.
+#[must_use = "a controller does nothing until it is handed to a manager"]
+pub struct Runnable {
+    pub(crate) plan: Plan,
+    pub(crate) make: Box<dyn FnOnce(&mut Wiring<'_>) -> Arc<dyn Runner> + Send>,
+}
+
+/// What is at hand while controllers are put together.
+pub(crate) struct Yard {
+    pub(crate) client: kube::Client,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) crew: Crew,
+    pub(crate) recorder: Recorder,
+    pub(crate) registry: Registry,
+    pub(crate) informers: Informers,
+    pub(crate) concurrency: usize,
+    pub(crate) grace: Duration,
+}
+
+/// What a controller's reconciler and mappers read from; handed to the closure given to
+/// [`Controller::reconciler`](crate::Controller::reconciler).
+pub struct Wiring<'a> {
+    yard: &'a mut Yard,
+    read: HashMap<Kind, Vec<Arc<InformerCore>>>,
+    departed: Departed,
+}
+
+impl Wiring<'_> {
+    /// A reader of the cached objects of kind `K`. The cache is synced before the first key is reconciled; it is shared with every
+    /// other controller of the manager that reads `K`.
+    pub fn lister<K: Watchable>(&mut self) -> Lister<K> {
+        Lister::over(self.cores(&Kind::of::<K>()))
+    }
+
+    /// The client, for reconcilers that keep one. [`Context`](crate::Context) has it too.
+    pub fn client(&self) -> kube::Client {
+        self.yard.client.clone()
+    }
+
+    pub(crate) fn departed(&self) -> Departed {
+        self.departed.clone()
+    }
+
+    pub(crate) fn referrers<K: Watchable>(&mut self) -> Referrers {
+        let lister = self.lister::<K>();
+        Arc::new(move |path, namespace, name| {
+            // before the sync there is nobody to tell; every key runs once it is there
+            let keys = lister.keys_by_index(path, name).unwrap_or_default();
+            keys.into_iter()
+                .filter(|key| key.namespace() == namespace)
+                .collect()
+        })
+    }
+
+    fn cores(&mut self, kind: &Kind) -> Vec<Arc<InformerCore>> {
+        let cores = self.yard.informers.of(kind).to_vec();
+        self.read.insert(kind.clone(), cores.clone());
+        cores
+    }
+}
+
+impl Runnable {
+    pub(crate) fn name(&self) -> &str {
+        &self.plan.name
+    }
+
+    /// The controller's branch of the tree.
+    ///
+    /// # Errors
+    ///
+    /// When its metrics cannot be registered.
+    pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
+        let Self { plan, make } = self;
+        let departed = Departed::default();
+        let mut wiring = Wiring {
+            yard,
+            read: HashMap::new(),
+            departed: departed.clone(),
+        };
+        let runner = make(&mut wiring);
+        let mut feeds = Vec::new();
+        for watch in plan.watches {
+            if let Some(path) = watch.index {
+                for core in wiring.cores(&plan.kind) {
+                    core.add_index(IndexSpec::path(path));
+                }
+            }
+            let mapping = (watch.mapping)(&mut wiring);
+            for core in wiring.cores(&watch.kind) {
+                // the first watch is the controller's own kind
+                let resync = plan.resync.filter(|_| feeds.is_empty());
+                feeds.push(Arc::new(feed(&core, &plan.name, mapping.clone(), resync)));
+            }
+        }
+        let Wiring { yard, read, .. } = wiring;
+        let caches: Vec<_> = read.values().flatten().cloned().collect();
+        let concurrency = plan.concurrency.unwrap_or(yard.concurrency);
+        let shards = yard.crew.workers.len().min(concurrency).max(1);
+        let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
+        let core = Arc::new(DispatchCore {
+            surroundings: Arc::new(Surroundings {
+                controller: plan.name.clone(),
+                client: yard.client.clone(),
+                clock: yard.clock.clone(),
+                recorder: yard.recorder.clone(),
+                writes: Writes::new(read),
+            }),
+            name: plan.name,
+            runner,
+            in_flight: InFlight::default(),
+            permits: Permits::new(concurrency),
+            policy: plan.retry,
+            deadline: plan.deadline,
+            shards,
+            caches,
+            departed,
+            metrics,
+            entropy: yard.entropy.clone(),
+            epochs: 0.into(),
+        });
+        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        register_shards(
+            &core.name,
+            views.clone(),
+            core.in_flight.clone(),
+            &yard.clock,
+            &yard.registry,
+        )?;
+        let hold = Hold {
+            core,
+            feeds,
+            views,
+            crew: yard.crew.clone(),
+            grace: yard.grace,
+        };
+        Ok(Arc::new(move || branch(hold.clone())))
+    }
+}
+
+fn feed(
+    core: &Arc<InformerCore>,
+    controller: &str,
+    mapping: Mapping,
+    resync: Option<Duration>,
+) -> Feed {
+    let wake = Arc::new(Notify::new());
+    let notify = wake.clone();
+    let subscription = core.subscribe(controller, move || notify.notify_one());
+    Feed {
+        source: informers::name(core),
+        subscription,
+        wake,
+        mapping,
+        resync,
+    }
+}
+
+/// Makes a controller's part of the tree, anew for each incarnation of the supervisor above it.
+pub(crate) type Branch = Arc<dyn Fn() -> SupervisorSpec + Send + Sync>;
+
+/// What outlives the actors of a controller and is handed to each of their incarnations.
+#[derive(Clone)]
+struct Hold {
+    core: Arc<DispatchCore>,
+    feeds: Vec<Arc<Feed>>,
+    views: Vec<ShardView>,
+    crew: Crew,
+    grace: Duration,
+}
+
+/// Limiter, workers, shards, triggers. They stop in reverse: intake first, running reconciles last.
+fn branch(
+    Hold {
+        core,
+        feeds,
+        views,
+        crew,
+        grace,
+    }: Hold,
+) -> SupervisorSpec {
+    let intensity = Intensity::new(8, Duration::from_secs(60));
+    SupervisorSpec::new(core.name.clone(), Strategy::OneForOne)
+        .intensity(intensity)
+        .children(move |children: &mut Children| {
+            let rebuild = children.link().incarnation() > 1;
+            let limiter = Mailbox::<LimiterActor>::new();
+            let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
+            let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
+            let (limiter_address, for_limiter) = (limiter.address(), addresses.clone());
+            children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {
+                LimiterActor::new(for_limiter.clone(), link)
+            }));
+            let mut seats = Vec::new();
+            for (index, thread) in (0..core.shards).zip(crew.workers.iter().cycle()) {
+                let (row, workers) = workers(index, &core, grace);
+                seats.push(row);
+                children.add(ChildSpec::supervisor(workers.thread(thread.clone())));
+            }
+            let places = shards
+                .into_iter()
+                .zip(seats)
+                .zip(&views)
+                .zip(crew.workers.iter().cycle());
+            for (index, (((mailbox, seats), view), thread)) in places.enumerate() {
+                let berth = Berth {
+                    index,
+                    core: core.clone(),
+                    seats,
+                    limiter: limiter_address.clone(),
+                    own: mailbox.address(),
+                    view: view.clone(),
+                    rebuild,
+                };
+                let make = move |link: &Link| {
+                    let rebuild = berth.rebuild || link.incarnation() > 1;
+                    Shard::new(
+                        Berth {
+                            rebuild,
+                            ..berth.clone()
+                        },
+                        link,
+                    )
+                };
+                let spec = ChildSpec::actor(format!("shard-{index}"), mailbox, make);
+                children.add(spec.thread(thread.clone()));
+            }
+            for (index, feed) in feeds.iter().enumerate() {
+                let (core, feed, shards) = (core.clone(), feed.clone(), addresses.clone());
+                let id = format!("trigger-{}", feed.source);
+                let thread = &crew.workers[index % crew.workers.len()];
+                let make = move |link: &Link| {
+                    Trigger::new(core.clone(), feed.clone(), shards.clone(), link)
+                };
+                children.add(ChildSpec::actor(id, Mailbox::new(), make).thread(thread.clone()));
+            }
+        })
+}
+
+/// The seats of one shard and the supervisor of the workers on them. User code fails here, so it has no intensity: a crash costs
+/// one attempt of one key, and the key backs off, not the worker.
+fn workers(
+    index: usize,
+    core: &Arc<DispatchCore>,
+    grace: Duration,
+) -> (Arc<Vec<Seat>>, SupervisorSpec) {
+    let seats: Arc<Vec<Seat>> =
+        Arc::new((0..core.permits.limit()).map(|_| Seat::default()).collect());
+    let (core, places) = (core.clone(), seats.clone());
+    let spec = SupervisorSpec::new(format!("workers-{index}"), Strategy::OneForOne);
+    let spec = spec
+        .without_intensity()
+        .children(move |children: &mut Children| {
+            for (number, seat) in places.iter().enumerate() {
+                let (core, mailbox) = (core.clone(), Mailbox::<Worker>::new());
+                seat.assign(mailbox.address());
+                let make = move |link: &Link| Worker::new(core.clone(), link);
+                let spec = ChildSpec::actor(format!("worker-{number}"), mailbox, make);
+                children.add(
+                    spec.backoff(Backoff::none())
+                        .shutdown(Shutdown::Timeout(grace)),
+                );
+            }
+        });
+    (seats, spec)
+}

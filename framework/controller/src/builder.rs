@@ -1,0 +1,171 @@
+//! Declares a controller: its kind, what else it watches, how it is run.
+
+use std::{error::Error, future::Future, marker::PhantomData, sync::Arc, time::Duration};
+
+use boatswain_cache::{Key, Kind, Lister};
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    assemble::{Plan, Runnable, WatchPlan, Wiring},
+    context::Namespaced,
+    dispatch::{RetryPolicy, Runner},
+    reconcile::{FnReconciler, Outcome, Reconciler},
+    runner::TypedRunner,
+    trigger::{FnMapper, Mapping},
+};
+
+/// A kind a controller can watch: any Kubernetes type known at compile time.
+pub trait Watchable: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static {}
+
+impl<K> Watchable for K where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+/// A controller in the making. It is handed to [`Manager::with`](crate::Manager::with) once it has a reconciler.
+#[must_use = "a controller does nothing until its reconciler is handed to a manager"]
+pub struct Controller<K> {
+    plan: Plan,
+    _kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Watchable> Controller<K> {
+    /// A controller called `name`: in metrics and logs, as field manager and in Events. Names are unique within a manager.
+    pub fn named(name: impl Into<String>) -> Self {
+        let own = WatchPlan {
+            kind: Kind::of::<K>(),
+            mapping: Box::new(|_| Mapping::Own),
+            index: None,
+        };
+        Self {
+            plan: Plan::new(name.into(), Kind::of::<K>(), own),
+            _kind: PhantomData,
+        }
+    }
+
+    /// Runs the owner when an object of kind `C` that it controls changes (owner reference with `controller: true`, compared by
+    /// group and kind).
+    pub fn owns<C: Watchable>(mut self) -> Self {
+        let mapping = Box::new(|_: &mut Wiring<'_>| Mapping::Owner(Kind::of::<K>()));
+        self.plan.watches.push(WatchPlan {
+            kind: Kind::of::<C>(),
+            mapping,
+            index: None,
+        });
+        self
+    }
+
+    /// Runs some keys when an object of kind `W` changes; what follows says which.
+    pub fn watches<W: Watchable>(self) -> Watches<K, W> {
+        Watches {
+            controller: self,
+            _watched: PhantomData,
+        }
+    }
+
+    /// How many keys may be reconciled at once, 4 by default; at least 1. With 1 all keys share one shard.
+    pub fn concurrency(mut self, limit: usize) -> Self {
+        self.plan.concurrency = Some(limit.max(1));
+        self
+    }
+
+    /// How long one reconcile may take before it is cancelled at its next await, 5 minutes by default.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.plan.deadline = limit;
+        self
+    }
+
+    /// How often every key is looked at again although nothing changed, 10 minutes by default. `None` switches it off.
+    pub fn resync(mut self, period: impl Into<Option<Duration>>) -> Self {
+        self.plan.resync = period.into();
+        self
+    }
+
+    /// How failing keys are retried.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.plan.retry = policy;
+        self
+    }
+
+    /// Sets the reconciler. `make` is called once, when the manager starts, and gets what reconcilers read from.
+    pub fn reconciler<R: Reconciler<K>>(
+        self,
+        make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
+    ) -> Runnable {
+        let make = move |wiring: &mut Wiring<'_>| -> Arc<dyn Runner> {
+            let departed = wiring.departed();
+            Arc::new(TypedRunner::new(
+                wiring.lister::<K>(),
+                make(wiring),
+                departed,
+            ))
+        };
+        Runnable {
+            plan: self.plan,
+            make: Box::new(make),
+        }
+    }
+
+    /// Sets a plain function as the reconciler; it gets `context` at every call.
+    pub fn reconcile_with<C, F, Fut, E>(self, context: Arc<C>, run: F) -> Runnable
+    where
+        C: Send + Sync + 'static,
+        F: Fn(Arc<K>, Arc<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: Error + Send + Sync + 'static,
+    {
+        self.reconciler(move |_| FnReconciler::new(context, run))
+    }
+}
+
+/// A watch that still lacks its mapping.
+#[must_use = "a watch does nothing until it says which keys run"]
+pub struct Watches<K, W> {
+    controller: Controller<K>,
+    _watched: PhantomData<fn() -> W>,
+}
+
+impl<K: Watchable, W: Watchable> Watches<K, W> {
+    /// Runs the objects of kind `K` that name the changed object at `path` (dots between fields, for example
+    /// `spec.targetDeployment`) and live in its namespace. The path is indexed; nothing is decoded to follow it.
+    pub fn referenced_by(mut self, path: &'static str) -> Controller<K>
+    where
+        K: Namespaced,
+    {
+        let mapping = Box::new(move |wiring: &mut Wiring<'_>| Mapping::ReferencedBy {
+            path,
+            referrers: wiring.referrers::<K>(),
+        });
+        let watch = WatchPlan {
+            kind: Kind::of::<W>(),
+            mapping,
+            index: Some(path),
+        };
+        self.controller.plan.watches.push(watch);
+        self.controller
+    }
+
+    /// Runs the keys that `map` names for the changed object. `map` may await and may fail: a change it fails on is mapped again
+    /// with backoff, a panic is a failure, and neither holds up other changes. It gets a reader of the controller's own kind.
+    pub fn mapped_by<F, Fut, E>(mut self, map: F) -> Controller<K>
+    where
+        F: Fn(Arc<W>, Lister<K>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Key>, E>> + Send + 'static,
+        E: Error + Send + Sync + 'static,
+    {
+        let mapping = Box::new(move |wiring: &mut Wiring<'_>| {
+            Mapping::Mapped(Arc::new(FnMapper::<W, K, F>::new(
+                map,
+                wiring.lister::<K>(),
+            )))
+        });
+        let watch = WatchPlan {
+            kind: Kind::of::<W>(),
+            mapping,
+            index: None,
+        };
+        self.controller.plan.watches.push(watch);
+        self.controller
+    }
+}

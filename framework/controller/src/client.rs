@@ -1,0 +1,307 @@
+//! The API client handed to controllers: its errors, its limits and the threads its connections live on.
+
+use std::{
+    fmt,
+    future::Future,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use boatswain_cache::Key;
+use boatswain_supervision::Clock;
+use boatswain_workqueue::limit::Bucket;
+use http::Request;
+use kube::client::{Body, ClientBuilder};
+use tokio::{runtime::Handle, task::JoinHandle};
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+
+use crate::reconcile::Fault;
+
+/// A request that failed: what was tried, on which object, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {verb} {resource} {key}: {}", Reason(.source))]
+pub struct ClientError {
+    /// The verb as RBAC spells it, with the subresource where there is one (`update`, `patch`…).
+    pub verb: &'static str,
+    /// The resource as RBAC spells it, for example `deployments/scale`.
+    pub resource: String,
+    /// The object.
+    pub key: Key,
+    /// What the client or the server said.
+    #[source]
+    pub source: Box<kube::Error>,
+}
+
+impl ClientError {
+    /// Whether the write met a newer version of the object (409 Conflict).
+    pub fn is_conflict(&self) -> bool {
+        status(&self.source).is_some_and(|s| s.code == 409 && s.reason != "AlreadyExists")
+    }
+
+    /// Whether the object, or its kind, does not exist (404).
+    pub fn is_not_found(&self) -> bool {
+        status(&self.source).is_some_and(|s| s.code == 404)
+    }
+
+    /// Whether an object of that name is there already (409 AlreadyExists).
+    pub fn is_already_exists(&self) -> bool {
+        status(&self.source).is_some_and(|s| s.reason == "AlreadyExists")
+    }
+
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        fault_of(&self.source)
+    }
+}
+
+fn status(error: &kube::Error) -> Option<&kube::core::Status> {
+    match error {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Whose fault an error of the kube client is: only an answer of the server can be the object's.
+pub(crate) fn fault_of(error: &kube::Error) -> Fault {
+    let Some(status) = status(error) else {
+        return match error {
+            kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => Fault::Object,
+            _ => Fault::Infrastructure { retry_after: None },
+        };
+    };
+    let seconds = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
+    let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    match status.code {
+        409 if status.reason != "AlreadyExists" => Fault::Conflict,
+        401 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
+        _ => Fault::Object,
+    }
+}
+
+/// The innermost reason of a client error in one line: `connection refused` instead of three wrappers around it.
+struct Reason<'a>(&'a kube::Error);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match status(self.0) {
+            Some(status) => write!(f, "{} ({} {})", status.message, status.code, status.reason),
+            None => write!(f, "{}", root_cause(self.0)),
+        }
+    }
+}
+
+/// The last error of a chain, which names the cause instead of the wrappers.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// Limits of the client that all controllers of a manager share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientLimits {
+    /// Requests per second in the long run, default 50. Watches are never delayed.
+    pub qps: NonZeroU32,
+    /// Requests that may go out at once, default 100.
+    pub burst: NonZeroU32,
+    /// How long one request may take until it is given up, default 30 s. Watches and lists bring their own limits.
+    pub timeout: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        let some = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        Self {
+            qps: some(50),
+            burst: some(100),
+            timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Builds the client: every request is driven on `io`, a runtime that outlives every arbiter, so that no connection dies with
+/// the thread that happened to open it.
+///
+/// # Errors
+///
+/// When the configuration cannot be turned into a transport (certificates that do not parse, an unsupported proxy).
+pub(crate) fn connect(
+    mut config: kube::Config,
+    limits: ClientLimits,
+    clock: Clock,
+    io: Handle,
+) -> Result<kube::Client, kube::Error> {
+    // its own retries would hide throttling from the backoff of the queue
+    config.default_retry = false;
+    let _entered = io.enter();
+    let limit = LimitLayer::new(limits, clock);
+    Ok(ClientBuilder::try_from(config)?
+        .with_layer(&OnRuntimeLayer { io: io.clone() })
+        .with_layer(&limit)
+        .build())
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Runs each request as a task of one runtime; dropping the caller's future aborts it.
+struct OnRuntimeLayer {
+    io: Handle,
+}
+
+impl<S> Layer<S> for OnRuntimeLayer {
+    type Service = OnRuntime<S>;
+
+    fn layer(&self, inner: S) -> OnRuntime<S> {
+        OnRuntime {
+            io: self.io.clone(),
+            inner,
+        }
+    }
+}
+
+struct OnRuntime<S> {
+    io: Handle,
+    inner: S,
+}
+
+impl<S, R> Service<Request<Body>> for OnRuntime<S>
+where
+    S: Service<Request<Body>, Response = R, Error = BoxError>,
+    S::Future: Send + 'static,
+    R: Send + 'static,
+{
+    type Response = R;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<R, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let task = AbortOnDrop(self.io.spawn(self.inner.call(request)));
+        Box::pin(async move { task.await.unwrap_or_else(|gone| Err(gone.into())) })
+    }
+}
+
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Delays requests by a token bucket and bounds the time until their answer begins. Watches are exempt from both: they are
+/// few, long and paced by their reflectors.
+#[derive(Clone)]
+pub(crate) struct LimitLayer {
+    bucket: Arc<Mutex<Bucket>>,
+    timeout: Duration,
+    clock: Clock,
+}
+
+impl LimitLayer {
+    pub(crate) fn new(limits: ClientLimits, clock: Clock) -> Self {
+        let bucket = Bucket::new(limits.qps, limits.burst);
+        Self {
+            bucket: Arc::new(Mutex::new(bucket)),
+            timeout: limits.timeout,
+            clock,
+        }
+    }
+
+    /// Waits for a token. Nothing is reserved: who is cancelled while waiting has taken nothing.
+    async fn admit(&self) {
+        loop {
+            let wait = self
+                .bucket
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(self.clock.now());
+            match wait {
+                Ok(()) => return,
+                Err(wait) => self.clock.sleep(wait).await,
+            }
+        }
+    }
+}
+
+impl<S> Layer<S> for LimitLayer {
+    type Service = Limit<S>;
+
+    fn layer(&self, inner: S) -> Limit<S> {
+        Limit {
+            limit: self.clone(),
+            inner: Arc::new(tokio::sync::Mutex::new(inner)),
+        }
+    }
+}
+
+pub(crate) struct Limit<S> {
+    limit: LimitLayer,
+    inner: Arc<tokio::sync::Mutex<S>>,
+}
+
+impl<S, R> Service<Request<Body>> for Limit<S>
+where
+    S: Service<Request<Body>, Response = R, Error = BoxError> + Send + 'static,
+    S::Future: Send + 'static,
+    R: Send + 'static,
+{
+    type Response = R;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<R, BoxError>>;
+
+    // always ready: waiting here would hold up every caller behind the client's one buffer
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (limit, inner) = (self.limit.clone(), self.inner.clone());
+        Box::pin(async move {
+            let watch = is_watch(&request);
+            let send = async {
+                let mut inner = inner.lock().await;
+                let answer = inner.ready().await?.call(request);
+                drop(inner);
+                answer.await
+            };
+            if watch {
+                return send.await;
+            }
+            limit.admit().await;
+            tokio::select! {
+                biased;
+                answer = send => answer,
+                () = limit.clock.sleep(limit.timeout) => Err(Box::new(TimedOut(limit.timeout)) as BoxError),
+            }
+        })
+    }
+}
+
+/// No answer began within the client's time limit.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct TimedOut(Duration);
+
+fn is_watch(request: &Request<Body>) -> bool {
+    request
+        .uri()
+        .query()
+        .is_some_and(|q| q.split('&').any(|p| p == "watch=true" || p == "watch=1"))
+}

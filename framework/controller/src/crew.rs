@@ -1,0 +1,70 @@
+//! Which threads actors run on.
+
+use std::io;
+
+use actix_rt::Arbiter;
+use boatswain_supervision::Thread;
+
+/// The threads of a manager. User code has threads of its own; informers, events and probes never share one with it.
+#[derive(Clone)]
+pub(crate) struct Crew {
+    pub(crate) workers: Vec<Thread>,
+    pub(crate) informers: Thread,
+    pub(crate) events: Thread,
+    pub(crate) telemetry: Thread,
+}
+
+/// The arbiters behind a [`Crew`].
+pub(crate) struct Arbiters(Vec<Arbiter>);
+
+impl Crew {
+    /// Everything on this thread: the deterministic mode of tests.
+    pub(crate) fn here() -> Self {
+        let here = Thread::here();
+        Self {
+            workers: vec![here.clone()],
+            informers: here.clone(),
+            events: here.clone(),
+            telemetry: here,
+        }
+    }
+
+    /// Arbiters of their own for `workers` shards, informers, events and probes.
+    pub(crate) fn hire(workers: usize) -> (Self, Arbiters) {
+        let mut arbiters = Vec::new();
+        let mut hire = |name: String| {
+            let arbiter = Arbiter::new();
+            let thread = Thread::arbiter(name, &arbiter.handle());
+            arbiters.push(arbiter);
+            thread
+        };
+        let crew = Self {
+            telemetry: hire("telemetry".into()),
+            events: hire("events".into()),
+            informers: hire("informers".into()),
+            workers: (0..workers.max(1))
+                .map(|i| hire(format!("worker-{i}")))
+                .collect(),
+        };
+        (crew, Arbiters(arbiters))
+    }
+}
+
+impl Arbiters {
+    /// Ends the threads and waits for them; only for a tree that has stopped.
+    ///
+    /// # Errors
+    ///
+    /// When a thread panicked outside every actor.
+    pub(crate) fn dismiss(self) -> io::Result<()> {
+        for arbiter in &self.0 {
+            arbiter.stop();
+        }
+        for arbiter in self.0 {
+            arbiter
+                .join()
+                .map_err(|_| io::Error::other("an arbiter thread panicked"))?;
+        }
+        Ok(())
+    }
+}

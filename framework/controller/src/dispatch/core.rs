@@ -1,0 +1,90 @@
+//! What all shards and workers of one controller share; it outlives every incarnation of them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use boatswain_cache::{InformerCore, Key, Object};
+use boatswain_supervision::Entropy;
+use dashmap::DashMap;
+use futures::future::BoxFuture;
+
+use super::{Ended, InFlight, Permits, RetryPolicy};
+use crate::{
+    context::{Context, Surroundings},
+    telemetry::ControllerMetrics,
+};
+
+/// A reconciler with its kind erased, so that actors need not know it.
+pub(crate) trait Runner: Send + Sync {
+    /// Runs the key of `cx` once.
+    fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended>;
+
+    /// Every key that exists now, to rebuild a shard from and to look at each again at the resync.
+    fn keys(&self) -> Vec<Key>;
+}
+
+pub(crate) struct DispatchCore {
+    pub(crate) name: String,
+    pub(crate) surroundings: Arc<Surroundings>,
+    pub(crate) runner: Arc<dyn Runner>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) permits: Permits,
+    pub(crate) policy: RetryPolicy,
+    /// How long one reconcile may take.
+    pub(crate) deadline: Duration,
+    pub(crate) shards: usize,
+    /// Every cache the reconciler reads: no key runs before all of them are synced.
+    pub(crate) caches: Vec<Arc<InformerCore>>,
+    pub(crate) departed: Departed,
+    pub(crate) metrics: ControllerMetrics,
+    pub(crate) entropy: Entropy,
+    pub(crate) epochs: AtomicU32,
+}
+
+impl DispatchCore {
+    /// Whether the caches hold what a reconciler must see.
+    pub(crate) fn ready(&self) -> bool {
+        self.caches.iter().all(|cache| cache.synced())
+    }
+
+    pub(crate) async fn wait_ready(&self) {
+        for cache in &self.caches {
+            cache.wait_synced().await;
+        }
+    }
+
+    /// A number no other incarnation of a shard of this controller has.
+    pub(crate) fn next_epoch(&self) -> u32 {
+        self.epochs.fetch_add(1, Relaxed)
+    }
+}
+
+/// Objects that are gone from the cache and whose reconciler has not been told yet: what a rebuilt shard cannot learn from the store.
+#[derive(Clone, Default)]
+pub(crate) struct Departed(Arc<DashMap<Key, Object>>);
+
+impl Departed {
+    pub(crate) fn insert(&self, last: Object) {
+        self.0.insert(last.key().clone(), last);
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Object> {
+        self.0.get(key).map(|entry| entry.value().clone())
+    }
+
+    /// Forgets `key`, if what departed is still the incarnation that was dealt with.
+    pub(crate) fn settle(&self, key: &Key, dealt_with: Option<&Object>) {
+        self.0.remove_if(key, |_, last| {
+            dealt_with.is_none_or(|dealt| dealt.meta().uid == last.meta().uid)
+        });
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.0.iter().map(|entry| entry.key().clone()).collect()
+    }
+}

@@ -1,0 +1,322 @@
+//! A shard owns the cells of its share of the keys and hands them to its workers, one run of a key at a time.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
+use boatswain_cache::Key;
+use boatswain_supervision::{Address, Clock, Context, Link, supervised};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions};
+use serde_json::{Value, json};
+
+use super::{
+    DispatchCore, Due, Enqueue, LimiterActor, Pump, Rearm, Timer, Worker,
+    worker::{Activate, KeyDone, Ticket},
+};
+use crate::reconcile::Causes;
+
+/// How often parked keys are looked through for those that have rested long enough.
+const PARKED_ROUND: Duration = Duration::from_secs(60);
+
+/// A worker's place at its shard; the worker on it may be replaced.
+#[derive(Default)]
+pub(crate) struct Seat {
+    worker: Mutex<Option<Address<Worker>>>,
+    /// Set by the shard with an activation, cleared when the activation's ticket is dropped, by whatever means.
+    busy: Arc<AtomicBool>,
+}
+
+impl Seat {
+    /// Called by the workers' supervisor for each worker it starts.
+    pub(crate) fn assign(&self, worker: Address<Worker>) {
+        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+    }
+
+    fn free(&self) -> bool {
+        !self.busy.load(Relaxed)
+    }
+
+    /// Hands over an activation. Where there is no worker it is dropped, and with it its ticket, which tells the shard.
+    fn activate(&self, activate: Activate) {
+        if let Some(worker) = &*self.worker.lock().unwrap_or_else(PoisonError::into_inner) {
+            worker.tell(activate);
+        }
+    }
+}
+
+/// What observers may read of a shard without asking it.
+#[derive(Clone, Default)]
+pub(crate) struct ShardView(Arc<Mutex<Counts>>);
+
+/// Keys of a shard by what they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) queued: usize,
+    pub(crate) running: usize,
+    pub(crate) waiting: usize,
+    pub(crate) parked: usize,
+    pub(crate) high_water: usize,
+}
+
+impl From<Counts> for Value {
+    fn from(counts: Counts) -> Self {
+        let Counts {
+            queued,
+            running,
+            waiting,
+            parked,
+            high_water,
+        } = counts;
+        json!({
+            "queued": queued, "running": running, "waiting": waiting, "parked": parked, "queued_high_water": high_water,
+        })
+    }
+}
+
+impl ShardView {
+    pub(crate) fn read(&self) -> Counts {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a shard stands and whom it talks to.
+#[derive(Clone)]
+pub(crate) struct Berth {
+    pub(crate) index: usize,
+    pub(crate) core: Arc<DispatchCore>,
+    pub(crate) seats: Arc<Vec<Seat>>,
+    pub(crate) limiter: Address<LimiterActor>,
+    pub(crate) own: Address<Shard>,
+    pub(crate) view: ShardView,
+    /// An earlier incarnation lost its cells: every key must be looked at again.
+    pub(crate) rebuild: bool,
+}
+
+pub(crate) struct Shard {
+    berth: Berth,
+    clock: Clock,
+    queue: Queue<Key, Causes>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Shard {
+    pub(crate) fn new(berth: Berth, link: &Link) -> Self {
+        let own = berth.own.clone();
+        let wake = Arc::new(move || {
+            own.tell(Pump);
+        });
+        let view = berth.view.clone();
+        link.report("keys", move || view.read().into());
+        // runs of an earlier incarnation may still report: their epoch tells them apart
+        let epoch = berth.core.next_epoch();
+        let queue = Queue::new(QueueOptions {
+            epoch,
+            ..QueueOptions::default()
+        });
+        Self {
+            berth,
+            clock: link.clock().clone(),
+            queue,
+            wake,
+        }
+    }
+
+    fn core(&self) -> &DispatchCore {
+        &self.berth.core
+    }
+
+    /// Starts what may start: a key that is ready, a free worker, a permit.
+    fn pump(&mut self) {
+        if self.core().ready() {
+            while self.queue.queued() > 0 && self.start_one() {}
+        }
+        *self
+            .berth
+            .view
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Counts {
+            queued: self.queue.queued(),
+            running: self.queue.running(),
+            waiting: self.queue.waiting(),
+            parked: self.queue.parked(),
+            high_water: self.queue.high_water(),
+        };
+    }
+
+    fn start_one(&mut self) -> bool {
+        let seats = self.berth.seats.clone();
+        let Some(seat) = seats.iter().find(|seat| seat.free()) else {
+            return false;
+        };
+        let Some(permit) = self.core().permits.take(self.berth.index, &self.wake) else {
+            return false;
+        };
+        let now = self.clock.now();
+        let Some(run) = self.queue.start(now) else {
+            return false;
+        };
+        self.core()
+            .metrics
+            .queued_for(now.saturating_duration_since(run.queued_at));
+        // no cause means that the key's own timer rang
+        let own = if run.streak.failures + run.streak.conflicts > 0 {
+            Causes::RETRY
+        } else {
+            Causes::REQUEUED
+        };
+        let causes = run.cause.unwrap_or(own);
+        seat.busy.store(true, Relaxed);
+        let ticket = Ticket::new(
+            self.berth.own.clone(),
+            run.key.clone(),
+            run.run,
+            run.streak,
+            seat.busy.clone(),
+            permit,
+        );
+        seat.activate(Activate {
+            key: run.key,
+            attempt: run.streak.failures,
+            causes,
+            ticket,
+        });
+        true
+    }
+
+    fn finish(&mut self, done: &KeyDone) {
+        let now = self.clock.now();
+        let core = self.core();
+        let verdict = core
+            .policy
+            .verdict(&done.ended, done.streak, core.entropy.unit(), now);
+        match self.queue.finish(&done.key, done.run, verdict, now) {
+            Next::Waiting(delay) => {
+                self.berth
+                    .limiter
+                    .tell(Timer::Set(vec![(done.key.clone(), delay)]));
+            }
+            Next::Parked => {
+                let (controller, failures) = (&self.core().name, done.streak.failures + 1);
+                tracing::error!(%controller, key = %done.key, failures, "parked: {}", done.ended);
+                self.core().metrics.parked();
+            }
+            Next::Idle | Next::Queued | Next::NotRunning => {}
+        }
+    }
+
+    /// Lets parked keys that have rested long enough run again.
+    fn wake_parked(&mut self) {
+        let now = self.clock.now();
+        if let Some(since) = now.checked_sub(self.core().policy.unpark_after)
+            && self.queue.wake_parked(since, now) > 0
+        {
+            self.pump();
+        }
+    }
+
+    fn park_round(&self, ctx: &mut Context<Self>) {
+        let clock = self.clock.clone();
+        let round = async move { clock.sleep(PARKED_ROUND).await };
+        ctx.spawn(round.into_actor(self).map(|(), shard, ctx| {
+            shard.wake_parked();
+            shard.park_round(ctx);
+        }));
+    }
+}
+
+supervised!(Shard);
+
+impl Actor for Shard {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if self.berth.rebuild {
+            let now = self.clock.now();
+            let core = self.berth.core.clone();
+            let keys = core.runner.keys().into_iter().chain(core.departed.keys());
+            for key in keys.filter(|key| super::shard_of(key, core.shards) == self.berth.index) {
+                // a new queue holds nothing that could wait
+                let _ = self.queue.add(key, Lane::Low, Causes::REBUILT, now);
+            }
+        }
+        let (core, own) = (self.berth.core.clone(), self.berth.own.clone());
+        let ready = async move {
+            core.wait_ready().await;
+            own.tell(Pump);
+        };
+        ctx.spawn(ready.into_actor(self));
+        self.park_round(ctx);
+    }
+}
+
+impl Handler<Enqueue> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, Enqueue(keys): Enqueue, _: &mut Self::Context) {
+        let now = self.clock.now();
+        for (key, lane, causes) in keys {
+            match self.queue.add(key.clone(), lane, causes, now) {
+                Added::Coalesced | Added::Backoff => continue,
+                Added::Queued | Added::Dirty => {}
+                Added::Woken => {
+                    self.berth.limiter.tell(Timer::Void(key));
+                }
+                Added::Delayed(delay) => {
+                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+                }
+            }
+            self.core().metrics.added();
+        }
+        self.pump();
+    }
+}
+
+impl Handler<Due> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, Due(keys): Due, _: &mut Self::Context) {
+        let now = self.clock.now();
+        for key in keys {
+            if let Ring::Early(delay) = self.queue.due(&key, now) {
+                self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+            }
+        }
+        self.pump();
+    }
+}
+
+impl Handler<Rearm> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, _: Rearm, _: &mut Self::Context) {
+        let waits = self
+            .queue
+            .waits()
+            .map(|(key, delay)| (key.clone(), delay))
+            .collect();
+        self.berth.limiter.tell(Timer::Set(waits));
+    }
+}
+
+impl Handler<Pump> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, _: Pump, _: &mut Self::Context) {
+        self.pump();
+    }
+}
+
+impl Handler<KeyDone> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, done: KeyDone, _: &mut Self::Context) {
+        self.finish(&done);
+        self.pump();
+    }
+}

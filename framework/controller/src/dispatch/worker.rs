@@ -1,0 +1,243 @@
+//! A worker runs one key at a time and survives whatever the reconciler does.
+
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use actix::{
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Handler, Running,
+    WrapFuture as _,
+};
+use boatswain_cache::Key;
+use boatswain_supervision::{Address, Clock, Context, Link, supervised};
+use boatswain_workqueue::{RunId, Streak};
+use futures::FutureExt as _;
+use tracing::Instrument as _;
+
+use super::{DispatchCore, Ended, Shard, permits::Permit};
+use crate::{
+    context,
+    reconcile::{Causes, Outcome},
+};
+
+/// How long a run waits at most until the cache shows what the key's previous run wrote.
+const BARRIER: Duration = Duration::from_secs(5);
+
+/// Runs a key once, from its shard.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct Activate {
+    pub(super) key: Key,
+    pub(super) attempt: u32,
+    pub(super) causes: Causes,
+    pub(super) ticket: Ticket,
+}
+
+/// The end of a run, to the key's shard.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct KeyDone {
+    pub(super) key: Key,
+    pub(super) run: RunId,
+    /// How the key had been doing before this run.
+    pub(super) streak: Streak,
+    pub(super) ended: Ended,
+}
+
+/// One activation's claim on its seat and permit. Dropping it gives both back and tells the shard, so that no crash, kill or lost
+/// message can leave a key running for ever.
+pub(super) struct Ticket {
+    shard: Address<Shard>,
+    key: Key,
+    run: RunId,
+    streak: Streak,
+    busy: Arc<AtomicBool>,
+    permit: Option<Permit>,
+    ended: Ended,
+}
+
+impl Ticket {
+    pub(super) fn new(
+        shard: Address<Shard>,
+        key: Key,
+        run: RunId,
+        streak: Streak,
+        busy: Arc<AtomicBool>,
+        permit: Permit,
+    ) -> Self {
+        Self {
+            shard,
+            key,
+            run,
+            streak,
+            busy,
+            permit: Some(permit),
+            ended: Ended::Aborted,
+        }
+    }
+
+    fn finish(mut self, ended: Ended) {
+        self.ended = ended;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.busy.store(false, Relaxed);
+        // the permit first: the shard then finds it free when it looks for more work
+        self.permit = None;
+        let ended = std::mem::replace(&mut self.ended, Ended::Aborted);
+        let Self { run, streak, .. } = *self;
+        self.shard.tell(KeyDone {
+            key: self.key.clone(),
+            run,
+            streak,
+            ended,
+        });
+    }
+}
+
+pub(crate) struct Worker {
+    core: Arc<DispatchCore>,
+    clock: Clock,
+    running: bool,
+    stopping: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(core: Arc<DispatchCore>, link: &Link) -> Self {
+        Self {
+            core,
+            clock: link.clock().clone(),
+            running: false,
+            stopping: false,
+        }
+    }
+}
+
+supervised!(Worker);
+
+impl Actor for Worker {
+    type Context = Context<Self>;
+
+    // a running reconcile may finish; the shutdown deadline, the grace period, ends it if it does not
+    fn stopping(&mut self, _: &mut Self::Context) -> Running {
+        self.stopping = true;
+        if self.running {
+            Running::Continue
+        } else {
+            Running::Stop
+        }
+    }
+}
+
+impl Handler<Activate> for Worker {
+    type Result = ();
+
+    fn handle(&mut self, activate: Activate, ctx: &mut Self::Context) {
+        let Activate {
+            key,
+            attempt,
+            causes,
+            ticket,
+        } = activate;
+        self.running = true;
+        let span =
+            tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes);
+        let run = run(self.core.clone(), self.clock.clone(), key, attempt, causes);
+        let run = AssertUnwindSafe(run).catch_unwind().instrument(span);
+        ctx.spawn(run.into_actor(self).map(move |result, worker, ctx| {
+            worker.running = false;
+            let panic = match result {
+                Ok(ended) => {
+                    ticket.finish(ended);
+                    None
+                }
+                Err(payload) => {
+                    ticket.finish(Ended::Panicked(panic_text(payload.as_ref())));
+                    Some(payload)
+                }
+            };
+            if let Some(payload) = panic {
+                // the supervisor's business: it counts the crash and gives the seat a fresh incarnation
+                resume_unwind(payload);
+            }
+            if worker.stopping {
+                ctx.stop();
+            }
+        }));
+    }
+}
+
+/// One run of `key`, from the barrier to the outcome.
+async fn run(
+    core: Arc<DispatchCore>,
+    clock: Clock,
+    key: Key,
+    attempt: u32,
+    causes: Causes,
+) -> Ended {
+    let _running = core.in_flight.enter(&key, clock.now()).await;
+    tokio::select! {
+        biased;
+        () = core.surroundings.writes.barrier(&key) => {}
+        () = clock.sleep(BARRIER) => core.metrics.barrier_missed(),
+    }
+    let started = clock.now();
+    let cx = context::Context::new(core.surroundings.clone(), key, attempt, causes);
+    let reconcile = AssertUnwindSafe(core.runner.clone().run(cx)).catch_unwind();
+    let ended = tokio::select! {
+        biased;
+        ended = reconcile => ended,
+        () = clock.sleep(core.deadline) => Ok(Ended::TimedOut(core.deadline)),
+    };
+    let took = clock.now().duration_since(started);
+    match ended {
+        Ok(ended) => {
+            core.metrics.reconciled(&ended, took);
+            match &ended {
+                Ended::Outcome(outcome) => tracing::debug!(?took, ?outcome, "reconciled"),
+                Ended::Failed {
+                    fault: crate::reconcile::Fault::Conflict,
+                    ..
+                } => tracing::debug!(?took, "{ended}"),
+                _ => tracing::error!(?took, "{ended}"),
+            }
+            ended
+        }
+        Err(payload) => {
+            core.metrics
+                .reconciled(&Ended::Panicked(String::new()), took);
+            resume_unwind(payload)
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outcome(Outcome::GiveUp(reason)) => write!(f, "gave up: {reason}"),
+            Self::Outcome(outcome) => write!(f, "{outcome:?}"),
+            Self::Failed { message, .. } => f.write_str(message),
+            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
+            Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
+            Self::Aborted => f.write_str("the worker was lost before it finished"),
+        }
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

@@ -1,0 +1,511 @@
+//! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
+
+use std::{
+    collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc,
+    time::Duration,
+};
+
+use boatswain_cache::{InformerCore, InformerOptions, InformerStatus, informer};
+use boatswain_supervision::{
+    ChildSpec, Children, Clock, Entropy, Exit, Intensity, Link, Mailbox, StillRunning, Strategy,
+    SupervisorSpec, Tree, TreeOptions, TreeSnapshot,
+};
+use clap::Parser;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use prometheus::TextEncoder;
+
+use crate::{
+    assemble::{Branch, Runnable, Yard},
+    client,
+    connection::{Connection, ConnectionActor},
+    crew::Crew,
+    error::{RunError, StartError},
+    informers::{self, Informers},
+    logging,
+    options::{ManagerArgs, Options},
+    recorder::{Recorder, RecorderActor},
+    signals,
+    telemetry::{Telemetry, TelemetryActor, bind, register_informer, register_recorder},
+};
+
+/// Time beyond the grace period for what is not a reconcile to end.
+const STOP_MARGIN: Duration = Duration::from_secs(10);
+
+/// Runs controllers in one process: they share informers, client, limits and the supervision tree.
+#[must_use = "a manager does nothing until it runs"]
+pub struct Manager {
+    options: Options,
+    controllers: Vec<Runnable>,
+}
+
+impl Manager {
+    /// A manager with `options` and no controllers yet.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            controllers: Vec::new(),
+        }
+    }
+
+    /// A manager with the options given on the command line; prints help or a usage error and exits where clap would.
+    pub fn from_args() -> Self {
+        #[derive(Parser)]
+        struct Cli {
+            #[command(flatten)]
+            manager: ManagerArgs,
+        }
+        Self::new(Cli::parse().manager.into())
+    }
+
+    /// Adds a controller.
+    pub fn with(mut self, controller: Runnable) -> Self {
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Runs until SIGTERM or Ctrl-C, then stops in order: intake closes, running reconciles get the grace period, events are
+    /// written. A second signal ends the process at once.
+    ///
+    /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
+    /// its own runtimes: call it from a plain `main`.
+    pub fn run(self) -> ExitCode {
+        logging::init(self.options.log_format);
+        match run_to_end(self, signals::first, |_| {}) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Runs on threads of its own, for programs that do more than this and for tests against real servers. Returns when every actor
+    /// has started.
+    ///
+    /// # Errors
+    ///
+    /// When the manager cannot start; nothing runs then.
+    pub fn spawn(self) -> Result<Handle, StartError> {
+        let (started, answer) = std::sync::mpsc::sync_channel(1);
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("boatswain".into())
+            .spawn(move || {
+                let stop = async move {
+                    // a handle that was dropped asks for the same
+                    let _ = stopped.await;
+                    "the handle"
+                };
+                let started = |observer: &Observer| {
+                    let _ = started.send(observer.clone());
+                };
+                run_to_end(self, || Ok(stop), started)
+            })?;
+        match answer.recv() {
+            Ok(observer) => Ok(Handle {
+                observer,
+                stop: Some(stop),
+                thread: Some(thread),
+            }),
+            // the sender is gone without a word: the run has ended
+            Err(_) => match thread.join() {
+                Ok(Err(RunError::Start(error))) => Err(error),
+                Ok(Err(error)) => Err(StartError::Threads(std::io::Error::other(
+                    error.to_string(),
+                ))),
+                Ok(Ok(())) => Err(StartError::Threads(std::io::Error::other(
+                    "the manager ended at once",
+                ))),
+                Err(_) => Err(StartError::Threads(std::io::Error::other(
+                    "the manager's thread panicked",
+                ))),
+            },
+        }
+    }
+
+    /// Starts everything on this thread, over a client made elsewhere: the deterministic mode of tests. With a paused tokio clock,
+    /// [`Clock::paused`] and a seeded [`Entropy`] the same seed gives the same run.
+    ///
+    /// Must be called within an actix system or a `LocalSet`. Options that concern processes (kubeconfig, listen, logs) are not used.
+    ///
+    /// # Errors
+    ///
+    /// When the controllers contradict each other or an actor does not start; nothing runs then.
+    pub async fn start(
+        self,
+        client: kube::Client,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> Result<Running, StartError> {
+        let address = "in process".to_owned();
+        let launch = Launch {
+            client,
+            address,
+            clock,
+            entropy,
+            crew: Crew::here(),
+            listener: None,
+        };
+        launch.launch(self.options, self.controllers).await
+    }
+}
+
+/// Creates runtimes and threads, runs until `stop` says why to end, and takes everything down again. `stop` is called on the runtime
+/// it is awaited on.
+fn run_to_end<S: Future<Output = &'static str>>(
+    manager: Manager,
+    stop: impl FnOnce() -> std::io::Result<S>,
+    started: impl FnOnce(&Observer),
+) -> Result<(), RunError> {
+    let Manager {
+        options,
+        controllers,
+    } = manager;
+    let listener = match options.listen {
+        Some(address) => {
+            Some(bind(address).map_err(|source| StartError::Listen { address, source })?)
+        }
+        None => None,
+    };
+    let threads = |error| RunError::Start(StartError::Threads(error));
+    // outlives every arbiter: connections live here
+    let io = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(threads)?;
+    let shards = std::thread::available_parallelism()
+        .map_or(1, std::num::NonZero::get)
+        .min(options.workers);
+    let system = actix_rt::System::new();
+    let ended = system.block_on(async {
+        let stop = stop().map_err(threads)?;
+        let config = cluster_config(&options).await?;
+        let address = config.cluster_url.to_string();
+        let clock = Clock::system();
+        let client = client::connect(config, options.limits, clock.clone(), io.handle().clone())
+            .map_err(|error| StartError::Client {
+                address: address.clone(),
+                cause: client::root_cause(&error),
+            })?;
+        let (crew, arbiters) = Crew::hire(shards);
+        let launch = Launch {
+            client,
+            address,
+            clock,
+            entropy: Entropy::from_os(),
+            crew,
+            listener,
+        };
+        let running = launch.launch(options, controllers).await?;
+        started(running.observer());
+        let ended = running.until(stop).await;
+        if ended.is_ok() {
+            arbiters.dismiss().map_err(threads)?;
+        }
+        ended
+    });
+    io.shutdown_background();
+    ended
+}
+
+async fn cluster_config(options: &Options) -> Result<kube::Config, StartError> {
+    let chosen = KubeConfigOptions {
+        context: options.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let error = |error: &dyn std::fmt::Display| StartError::Config(error.to_string());
+    match &options.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|e| error(&e))?;
+            kube::Config::from_custom_kubeconfig(file, &chosen)
+                .await
+                .map_err(|e| error(&e))
+        }
+        None if options.context.is_some() => kube::Config::from_kubeconfig(&chosen)
+            .await
+            .map_err(|e| error(&e)),
+        None => kube::Config::infer().await.map_err(|e| error(&e)),
+    }
+}
+
+/// What a tree is launched with.
+struct Launch {
+    client: kube::Client,
+    address: String,
+    clock: Clock,
+    entropy: Entropy,
+    crew: Crew,
+    listener: Option<TcpListener>,
+}
+
+impl Launch {
+    async fn launch(
+        self,
+        options: Options,
+        controllers: Vec<Runnable>,
+    ) -> Result<Running, StartError> {
+        if controllers.is_empty() {
+            return Err(StartError::NoController);
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = controllers
+            .iter()
+            .find(|c| !names.insert(c.name().to_owned()))
+        {
+            return Err(StartError::DuplicateName(twice.name().to_owned()));
+        }
+        let Self {
+            client,
+            address,
+            clock,
+            entropy,
+            crew,
+            listener,
+        } = self;
+        let telemetry = Telemetry::default();
+        let recorder = Recorder::default();
+        let mut yard = Yard {
+            client: client.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            crew: crew.clone(),
+            recorder: recorder.clone(),
+            registry: telemetry.registry.clone(),
+            informers: Informers::new(options.namespaces),
+            concurrency: options.workers,
+            grace: options.grace,
+        };
+        let branches: Vec<_> = controllers
+            .into_iter()
+            .map(|c| c.assemble(&mut yard))
+            .collect::<Result<_, _>>()?;
+        let cores = yard.informers.into_cores();
+        let connection = Connection::new(&address);
+        let reached = connection.clone();
+        telemetry.checks.add("api-server", move || reached.check());
+        for core in &cores {
+            register_informer(core, &clock, &telemetry.registry)?;
+            let watched = core.clone();
+            let name = format!("informer/{}", informers::name(core));
+            telemetry
+                .checks
+                .add(name, move || informers::check(&watched));
+        }
+        register_recorder(&recorder, &telemetry.registry)?;
+        let parts = Parts {
+            client,
+            telemetry: telemetry.clone(),
+            recorder,
+            connection,
+            crew,
+            cores: cores.clone(),
+            listener: listener.map(Arc::new),
+        };
+        let root = root(parts, branches);
+        let tree = Tree::start(
+            root,
+            TreeOptions {
+                clock: clock.clone(),
+                entropy,
+            },
+        )
+        .await?;
+        let observer = Observer {
+            tree: tree.observer(),
+            clock,
+            telemetry,
+            cores,
+        };
+        Ok(Running {
+            tree,
+            observer,
+            deadline: options.grace + STOP_MARGIN,
+        })
+    }
+}
+
+struct Parts {
+    client: kube::Client,
+    telemetry: Telemetry,
+    recorder: Recorder,
+    connection: Connection,
+    crew: Crew,
+    cores: Vec<Arc<InformerCore>>,
+    listener: Option<Arc<TcpListener>>,
+}
+
+/// The tree, in start order: telemetry, events, connection, informers, controllers. It stops in reverse.
+fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
+    let intensity = Intensity::new(3, Duration::from_secs(60));
+    let controllers = Arc::new(controllers);
+    SupervisorSpec::new("root", Strategy::OneForOne)
+        .intensity(intensity)
+        .children(move |root: &mut Children| {
+            if let Some(listener) = &parts.listener {
+                let (telemetry, listener) = (parts.telemetry.clone(), listener.clone());
+                let make = move |_: &Link| TelemetryActor::new(telemetry.clone(), listener.clone());
+                root.add(
+                    ChildSpec::actor("telemetry", Mailbox::new(), make)
+                        .thread(parts.crew.telemetry.clone()),
+                );
+            }
+            let (recorder, client) = (parts.recorder.clone(), parts.client.clone());
+            let instance = hostname();
+            let make = move |link: &Link| {
+                RecorderActor::new(recorder.clone(), client.clone(), instance.clone(), link)
+            };
+            root.add(
+                ChildSpec::actor("events", Mailbox::new(), make).thread(parts.crew.events.clone()),
+            );
+            let (connection, client) = (parts.connection.clone(), parts.client.clone());
+            let make =
+                move |link: &Link| ConnectionActor::new(connection.clone(), client.clone(), link);
+            root.add(
+                ChildSpec::actor("connection", Mailbox::new(), make)
+                    .thread(parts.crew.events.clone()),
+            );
+
+            let (cores, client, thread) = (
+                parts.cores.clone(),
+                parts.client.clone(),
+                parts.crew.informers.clone(),
+            );
+            let informers = SupervisorSpec::new("informers", Strategy::OneForOne)
+                .thread(thread.clone())
+                .intensity(intensity)
+                .children(move |children: &mut Children| {
+                    for core in &cores {
+                        let spec =
+                            informer(core.clone(), client.clone(), InformerOptions::default());
+                        children.add(ChildSpec::supervisor(spec.thread(thread.clone())));
+                    }
+                });
+            root.add(ChildSpec::supervisor(informers));
+
+            let branches = controllers.clone();
+            let controllers = SupervisorSpec::new("controllers", Strategy::OneForOne)
+                .intensity(intensity)
+                .children(move |children: &mut Children| {
+                    for branch in branches.iter() {
+                        children.add(ChildSpec::supervisor(branch()));
+                    }
+                });
+            root.add(ChildSpec::supervisor(controllers));
+        })
+}
+
+/// Who reports Events: the pod's name inside a cluster.
+fn hostname() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "boatswain".into())
+}
+
+/// What a running manager shows; cheap to clone, usable from any thread. Nothing is asked of any actor: a stuck one is shown, too.
+#[derive(Clone)]
+pub struct Observer {
+    tree: boatswain_supervision::Observer,
+    clock: Clock,
+    telemetry: Telemetry,
+    cores: Vec<Arc<InformerCore>>,
+}
+
+impl Observer {
+    /// The supervision tree as it is now.
+    pub fn snapshot(&self) -> TreeSnapshot {
+        self.tree.snapshot()
+    }
+
+    /// Whether `/readyz` would pass, and its page with every check by name.
+    pub fn ready(&self) -> (bool, String) {
+        self.telemetry.checks.run()
+    }
+
+    /// The page of `/metrics`.
+    pub fn metrics(&self) -> String {
+        TextEncoder::new()
+            .encode_to_string(&self.telemetry.registry.gather())
+            .unwrap_or_default()
+    }
+
+    /// The state of each informer.
+    pub fn informers(&self) -> Vec<InformerStatus> {
+        let now = self.clock.now();
+        self.cores.iter().map(|core| core.status(now)).collect()
+    }
+}
+
+/// A manager that runs on this thread.
+pub struct Running {
+    tree: Tree,
+    observer: Observer,
+    deadline: Duration,
+}
+
+impl Running {
+    /// What it shows.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Waits until the tree gives up: a framework actor failed too often.
+    pub async fn exited(&mut self) -> Exit {
+        self.tree.exited().await
+    }
+
+    /// Stops in reverse start order: intake first, then running reconciles within the grace period, events last.
+    ///
+    /// # Errors
+    ///
+    /// The paths of what could not be stopped, for example a reconcile that blocks its thread.
+    pub async fn stop(self) -> Result<(), StillRunning> {
+        self.tree.stop(self.deadline).await
+    }
+
+    async fn until(mut self, stop: impl Future<Output = &'static str>) -> Result<(), RunError> {
+        tokio::select! {
+            why = stop => {
+                tracing::info!(why, "stopping");
+                self.stop().await?;
+                tracing::info!("stopped");
+                Ok(())
+            }
+            exit = self.exited() => {
+                self.stop().await?;
+                Err(RunError::GaveUp(exit))
+            }
+        }
+    }
+}
+
+/// A manager that runs on threads of its own. Dropping it asks the manager to stop and does not wait.
+pub struct Handle {
+    observer: Observer,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<(), RunError>>>,
+}
+
+impl Handle {
+    /// What it shows.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Stops in order and waits for the end, which takes up to the grace period. Blocks the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Why it ended otherwise than in order: the paths of what still runs, or that the tree had given up.
+    pub fn stop(mut self) -> Result<(), RunError> {
+        drop(self.stop.take());
+        match self.thread.take().map(std::thread::JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(RunError::Start(StartError::Threads(std::io::Error::other(
+                "a panic outside every actor",
+            )))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What can be set for a manager, as plain values and as command-line flags.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use crate::client::ClientLimits;
+
+/// Options of a [`Manager`](crate::Manager).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The kubeconfig file; without it `KUBECONFIG`, `~/.kube/config` or the in-cluster account is used.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use instead of its current one.
+    pub context: Option<String>,
+    /// The namespaces to work in; all where empty.
+    pub namespaces: Vec<String>,
+    /// How many keys each controller may reconcile at once unless it says otherwise, 4 by default.
+    pub workers: usize,
+    /// Where `/metrics`, `/healthz` and `/readyz` are served; nowhere by default.
+    pub listen: Option<SocketAddr>,
+    /// How long running reconciles may take to finish at a stop, 25 s by default.
+    pub grace: Duration,
+    /// Limits of the client all controllers share.
+    pub limits: ClientLimits,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            namespaces: Vec::new(),
+            workers: 4,
+            listen: None,
+            grace: Duration::from_secs(25),
+            limits: ClientLimits::default(),
+            log_format: LogFormat::Text,
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line, for collectors.
+    Json,
+}
+
+/// The flags every manager understands; `#[command(flatten)]` them into your own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ManagerArgs {
+    /// Kubeconfig file of the cluster [default: KUBECONFIG, ~/.kube/config, or the in-cluster account]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Namespace to work in; may be repeated [default: all namespaces]
+    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1..)]
+    pub namespaces: Vec<String>,
+    /// How many objects are reconciled at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers)]
+    pub workers: usize,
+    /// Address to serve /metrics, /healthz and /readyz on, for example 0.0.0.0:8080 [default: not served]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// How log lines are written; what is logged is set by RUST_LOG
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1000) => Ok(n),
+        _ => Err("expected a number from 1 to 1000".into()),
+    }
+}
+
+impl From<ManagerArgs> for Options {
+    fn from(args: ManagerArgs) -> Self {
+        Self {
+            kubeconfig: args.kubeconfig,
+            context: args.context,
+            namespaces: args.namespaces,
+            workers: args.workers,
+            listen: args.listen,
+            log_format: args.log_format,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What an author implements: one function from a key's object to an [`Outcome`].
+
+use std::{error::Error, fmt, future::Future, sync::Arc, time::Duration};
+
+use boatswain_cache::{Key, ReadError};
+use boatswain_workqueue::Merge;
+
+use crate::{client::ClientError, context::Context};
+
+/// Brings the world in line with one object of kind `K`.
+///
+/// # Guarantees
+///
+/// - Two calls for one key never overlap, whatever failed in between.
+/// - After the last change of an object a call starts later than that change became visible in the cache.
+/// - A panic costs this attempt of this key and nothing else.
+///
+/// # Cancellation safety
+///
+/// The future is dropped at its next await when its deadline passes or when the grace period of a stop ends. Whatever it
+/// wrote until then stays written; the next attempt starts from the cache again.
+pub trait Reconciler<K>: Send + Sync + 'static {
+    /// What can go wrong. Whose fault it is decides how it is retried, see [`Reconciler::classify`].
+    type Error: Error + Send + Sync + 'static;
+
+    /// Makes one step towards what `object` asks for. `object` is shared and immutable.
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Self::Error>> + Send;
+
+    /// Is called once when the object of a key is gone from the cache, with its last known state where there is one.
+    ///
+    /// Deletions while no process of yours ran are not seen here: only a finalizer makes the end of an object certain.
+    fn gone(
+        &self,
+        key: &Key,
+        last: Option<Arc<K>>,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Self::Error>> + Send {
+        let _ = (key, last, cx);
+        async { Ok(Outcome::Done) }
+    }
+
+    /// Says whose fault an error is. The default looks for a [`ClientError`] or a `kube::Error` in its chain of sources.
+    fn classify(&self, error: &Self::Error) -> Fault {
+        Fault::of(error)
+    }
+}
+
+/// What a run of a key decided about the key's next run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing more to do until something changes.
+    Done,
+    /// Run again after this time at the latest; a change before then runs the key at once and consumes the wait.
+    RequeueAfter(Duration),
+    /// Not ready yet: run again with exponential backoff. It is not an error.
+    Retry,
+    /// Leave the key alone until it changes; the reason is shown with the parked key.
+    GiveUp(String),
+}
+
+impl Outcome {
+    /// [`Outcome::Done`], for the end of a chain: `cx.patch_status(..).await.map(Outcome::done)`.
+    pub fn done<T>(_: T) -> Self {
+        Self::Done
+    }
+}
+
+/// Whose fault an error is; it decides how the key is retried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The object's: backs off exponentially and is parked after `max_retries` attempts.
+    Object,
+    /// The infrastructure's (connections, timeouts, 408, 429, 5xx): backs off, never parks.
+    Infrastructure {
+        /// What the server asked for in `Retry-After`.
+        retry_after: Option<Duration>,
+    },
+    /// A write met a newer version (409): tried again shortly, counts as no attempt.
+    Conflict,
+    /// Trying again cannot help: parked at once.
+    Permanent,
+}
+
+impl Fault {
+    /// Walks the chain of sources for an error of the API client or of a lister; anything else is the object's fault.
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(error) = error.downcast_ref::<ClientError>() {
+                return error.fault();
+            }
+            // a boxed source is an error of its own type
+            let boxed = error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+            if let Some(error) = error.downcast_ref::<kube::Error>().or(boxed) {
+                return crate::client::fault_of(error);
+            }
+            if let Some(ReadError::NotSynced { .. }) = error.downcast_ref::<ReadError>() {
+                return Self::Infrastructure { retry_after: None };
+            }
+            next = error.source();
+        }
+        Self::Object
+    }
+}
+
+/// What most reconcilers need as their error: a read without an answer, or a request that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// A lister has no answer.
+    #[error("{0}")]
+    Read(#[from] ReadError),
+    /// A request to the API server failed.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+}
+
+/// Why a key runs: a small set, merged when several reasons coalesce into one run. For logs and people, not for decisions.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Causes(u16);
+
+impl Causes {
+    /// The object appeared.
+    pub const CREATED: Self = Self(1);
+    /// The object changed.
+    pub const UPDATED: Self = Self(1 << 1);
+    /// The object is gone.
+    pub const DELETED: Self = Self(1 << 2);
+    /// An object it owns changed.
+    pub const OWNED: Self = Self(1 << 3);
+    /// An object it refers to, or that is mapped to it, changed.
+    pub const WATCHED: Self = Self(1 << 4);
+    /// The first list after the start.
+    pub const INITIAL: Self = Self(1 << 5);
+    /// The periodic second look.
+    pub const RESYNC: Self = Self(1 << 6);
+    /// The previous run asked for it by `RequeueAfter`.
+    pub const REQUEUED: Self = Self(1 << 7);
+    /// The previous run failed or was not ready.
+    pub const RETRY: Self = Self(1 << 8);
+    /// The shard was rebuilt after a crash.
+    pub const REBUILT: Self = Self(1 << 9);
+
+    const NAMES: [&'static str; 10] = [
+        "created", "updated", "deleted", "owned", "watched", "initial", "resync", "requeued",
+        "retry", "rebuilt",
+    ];
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether every cause of `other` is in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Merge for Causes {
+    fn merge(&mut self, later: Self) {
+        *self = self.and(later);
+    }
+}
+
+impl fmt::Display for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names = Self::NAMES
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 & (1 << bit) != 0);
+        match names.next() {
+            None => f.write_str("none"),
+            Some((_, first)) => {
+                f.write_str(first)?;
+                names.try_for_each(|(_, name)| write!(f, "+{name}"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A plain function as a [`Reconciler`]: how a controller written for kube-rs moves over.
+pub struct FnReconciler<F, C> {
+    run: F,
+    context: Arc<C>,
+}
+
+impl<F, C> FnReconciler<F, C> {
+    /// Wraps `run`, which gets `context` at every call.
+    pub fn new(context: Arc<C>, run: F) -> Self {
+        Self { run, context }
+    }
+}
+
+impl<K, F, C, E, Fut> Reconciler<K> for FnReconciler<F, C>
+where
+    K: Send + Sync + 'static,
+    F: Fn(Arc<K>, Arc<C>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Outcome, E>> + Send,
+    C: Send + Sync + 'static,
+    E: Error + Send + Sync + 'static,
+{
+    type Error = E;
+
+    async fn reconcile(&self, object: Arc<K>, _: &Context) -> Result<Outcome, E> {
+        (self.run)(object, self.context.clone()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, reason: &str) -> ClientError {
+        let status = kube::core::Status { code, reason: reason.into(), ..kube::core::Status::default() };
+        ClientError {
+            verb: "update",
+            resource: "deployments/scale".into(),
+            key: Key::new(Some("shop"), "web"),
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        }
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("while scaling")]
+    struct Named(#[source] ReconcileError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error(transparent)]
+    struct Transparent(ClientError);
+
+    #[test]
+    fn the_fault_is_found_through_any_wrapper() {
+        assert_eq!(Fault::of(&refused(409, "Conflict")), Fault::Conflict);
+        assert_eq!(Fault::of(&Named(refused(409, "Conflict").into())), Fault::Conflict);
+        assert_eq!(Fault::of(&Transparent(refused(409, "Conflict"))), Fault::Conflict);
+        assert_eq!(Fault::of(&Named(refused(422, "Invalid").into())), Fault::Object);
+        assert_eq!(Fault::of(&refused(409, "AlreadyExists")), Fault::Object);
+        let overload = Fault::of(&refused(503, "ServiceUnavailable"));
+        assert_eq!(overload, Fault::Infrastructure { retry_after: None });
+        let io = kube::Error::ReadEvents(std::io::Error::other("reset"));
+        assert_eq!(Fault::of(&io), Fault::Infrastructure { retry_after: None });
+    }
+
+    #[test]
+    fn causes_merge_and_read_like_a_sum() {
+        let mut causes = Causes::UPDATED;
+        causes.merge(Causes::WATCHED);
+        assert_eq!(causes.to_string(), "updated+watched");
+        assert!(causes.contains(Causes::UPDATED) && !causes.contains(Causes::DELETED));
+        assert_eq!(Causes::default().to_string(), "none");
+    }
+}

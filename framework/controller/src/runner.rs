@@ -1,0 +1,91 @@
+//! A typed reconciler behind the dispatcher's untyped door.
+
+use std::sync::Arc;
+
+use boatswain_cache::{Key, Lister, ReadError};
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    context::Context,
+    dispatch::{Departed, Ended, Runner},
+    reconcile::{Fault, Reconciler},
+};
+
+pub(crate) struct TypedRunner<K, R> {
+    lister: Lister<K>,
+    reconciler: R,
+    departed: Departed,
+}
+
+impl<K, R> TypedRunner<K, R> {
+    pub(crate) fn new(lister: Lister<K>, reconciler: R, departed: Departed) -> Self {
+        Self {
+            lister,
+            reconciler,
+            departed,
+        }
+    }
+}
+
+impl<K, R> Runner for TypedRunner<K, R>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    R: Reconciler<K>,
+{
+    fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended> {
+        Box::pin(async move {
+            let outcome = match self.lister.get(cx.key()) {
+                Ok(Some(object)) => {
+                    // what departed under this name before is history: the reconciler looks at what is there now
+                    self.departed.settle(cx.key(), None);
+                    self.reconciler.reconcile(object, &cx).await
+                }
+                Ok(None) => {
+                    let last = self.departed.get(cx.key());
+                    let typed = last.as_ref().and_then(|last| last.decode::<K>().ok());
+                    let outcome = self.reconciler.gone(cx.key(), typed, &cx).await;
+                    if outcome.is_ok() {
+                        self.departed.settle(cx.key(), last.as_ref());
+                    }
+                    outcome
+                }
+                Err(ReadError::Undecodable(error)) => return Ended::Undecodable(error.to_string()),
+                Err(error) => {
+                    let fault = Fault::Infrastructure { retry_after: None };
+                    return Ended::Failed {
+                        message: error.to_string(),
+                        fault,
+                    };
+                }
+            };
+            match outcome {
+                Ok(outcome) => Ended::Outcome(outcome),
+                Err(error) => Ended::Failed {
+                    fault: self.reconciler.classify(&error),
+                    message: chain(&error),
+                },
+            }
+        })
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        // before the sync there are none to name
+        let objects = self.lister.list_objects().unwrap_or_default();
+        objects.iter().map(|object| object.key().clone()).collect()
+    }
+}
+
+/// An error with its causes, each once: many errors repeat their source in their own text.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let cause = source.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        next = source.source();
+    }
+    text
+}

@@ -1,0 +1,11 @@
+//! What an operator sees: metrics, liveness, readiness.
+
+mod actor;
+mod checks;
+mod metrics;
+
+pub(crate) use actor::{Telemetry, TelemetryActor, bind};
+pub(crate) use checks::Checks;
+pub(crate) use metrics::{
+    ControllerMetrics, register_informer, register_recorder, register_shards,
+};

@@ -1,0 +1,18 @@
+//! End-to-end tests on the simulated API server.
+
+mod deterministic;
+mod scenarios;
+
+mod simulated {
+    use std::sync::Arc;
+
+    use boatswain_tests::World;
+
+    use crate::scenarios;
+
+    async fn world() -> Arc<World> {
+        Arc::new(World::sim().await)
+    }
+
+    scenarios::tests!(world(), world());
+}

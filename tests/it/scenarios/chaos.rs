@@ -1,0 +1,235 @@
+//! Servers that die and histories that are forgotten.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use boatswain::{Context, Controller, Outcome, Reconciler, Runnable};
+use boatswain_tests::{
+    Crew, Proxy, Space, World,
+    audit::{replicas_written, scale_writes},
+    autoscaler, deployment, eventually, redirected,
+};
+use futures::{StreamExt as _, stream};
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use podautoscaler::api::PodAutoscaler;
+use serde_json::json;
+
+const FLEET: usize = 200;
+
+fn name(i: usize) -> String {
+    format!("web-{i:03}")
+}
+
+/// Creates `count` Deployments with one replica and as many PodAutoscalers that want two.
+async fn fleet(space: &Space, count: usize) {
+    let (deployments, autoscalers) = (space.deployments(), space.autoscalers());
+    stream::iter(0..count)
+        .for_each_concurrent(16, async |i| {
+            let post = PostParams::default();
+            deployments
+                .create(&post, &deployment(&name(i), 1))
+                .await
+                .expect("a Deployment");
+            let pa = autoscaler(&name(i), &name(i), 2);
+            autoscalers
+                .create(&post, &pa)
+                .await
+                .expect("a PodAutoscaler");
+        })
+        .await;
+}
+
+/// Waits until Deployment `i` of `count` asks for `wanted(i)` replicas.
+async fn converged(space: &Space, count: usize, wanted: impl Fn(usize) -> i32) {
+    eventually("the whole fleet has converged", async || {
+        let all = space
+            .deployments()
+            .list(&ListParams::default())
+            .await
+            .map_err(|e| e.to_string())?;
+        let found: HashMap<_, _> = all
+            .items
+            .into_iter()
+            .map(|d| {
+                (
+                    d.metadata.name.unwrap_or_default(),
+                    d.spec.replicas,
+                )
+            })
+            .collect();
+        let behind: Vec<_> = (0..count)
+            .filter(|i| found.get(&name(*i)) != Some(&Some(wanted(*i))))
+            .collect();
+        if behind.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{} are behind: {behind:?}", behind.len()))
+        }
+    })
+    .await;
+}
+
+/// Sets the wanted replicas of PodAutoscaler `i`, through whatever happens to the server.
+async fn ask(client: &Client, space: &Space, i: usize, replicas: i32) {
+    let api = Api::<PodAutoscaler>::namespaced(client.clone(), &space.name);
+    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+    eventually("the change is accepted", async || {
+        api.patch(&name(i), &PatchParams::default(), &patch)
+            .await
+            .map_err(|e| e.to_string())
+    })
+    .await;
+}
+
+pub(crate) async fn a_killed_server_loses_no_change_of_two_hundred(world: &World) {
+    let client = world.client().await;
+    let space = Space::create(&client, "kill").await;
+    fleet(&space, FLEET).await;
+    let crew = Crew::podautoscaler(world, &space).await;
+    converged(&space, FLEET, |_| 2).await;
+
+    let changing = tokio::spawn({
+        let (client, space) = (client.clone(), space.clone());
+        async move {
+            stream::iter(0..FLEET)
+                .for_each_concurrent(4, async |i| {
+                    ask(&client, &space, i, 3 + (i % 5) as i32).await
+                })
+                .await;
+        }
+    });
+    // in the middle of the changes
+    eventually("some changes are through", async || {
+        let seen = scale_writes(&world.requests().await, &space.name).len();
+        if seen > FLEET + 20 { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    world.kill().await;
+    world.revive().await;
+    changing.await.expect("all changes are made");
+    converged(&space, FLEET, |i| 3 + (i % 5) as i32).await;
+    crew.ready().await;
+    crew.stop().await;
+
+    let writes = scale_writes(&world.requests().await, &space.name);
+    for i in 0..FLEET {
+        let history = replicas_written(&writes, &name(i));
+        // the answer to one write may have died with the server; nothing is ever written that was not asked for
+        let target = i64::from(3 + (i % 5) as i32);
+        assert!(
+            history == [2, target] || history == [2],
+            "{}: one accepted write per change, in order; got {history:?}",
+            name(i)
+        );
+    }
+    let unanswered = (0..FLEET)
+        .filter(|i| replicas_written(&writes, &name(*i)).len() == 1)
+        .count();
+    assert!(unanswered <= 8, "{unanswered} writes are not in the record");
+}
+
+/// Counts the runs of each key, beside the controller under test and on the same informers.
+#[derive(Clone, Default)]
+struct Witness(Arc<Mutex<HashMap<String, usize>>>);
+
+impl Reconciler<PodAutoscaler> for Witness {
+    type Error = Infallible;
+
+    async fn reconcile(&self, pa: Arc<PodAutoscaler>, _: &Context) -> Result<Outcome, Infallible> {
+        *self
+            .0
+            .lock()
+            .expect("lock")
+            .entry(pa.metadata.name.clone().unwrap_or_default())
+            .or_default() += 1;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Witness {
+    fn controller(&self) -> Runnable {
+        let witness = self.clone();
+        Controller::<PodAutoscaler>::named("witness").reconciler(|_| witness)
+    }
+
+    fn counts(&self) -> HashMap<String, usize> {
+        self.0.lock().expect("lock").clone()
+    }
+}
+
+pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world: &World) {
+    const COUNT: usize = 40;
+    const CHANGED: usize = 5;
+    let client = world.client().await;
+    let space = Space::create(&client, "expired").await;
+    fleet(&space, COUNT).await;
+
+    let proxy = Proxy::before(world.address()).await.expect("a proxy");
+    let dir = tempfile::tempdir().expect("a folder");
+    let through_proxy = dir.path().join("kubeconfig");
+    redirected(
+        world.kubeconfig(),
+        world.address(),
+        proxy.address(),
+        &through_proxy,
+    );
+    let witness = Witness::default();
+    let controllers = vec![podautoscaler::controller(), witness.controller()];
+    let crew = Crew::start(&through_proxy, Some(&space), controllers).await;
+    crew.ready().await;
+    converged(&space, COUNT, |_| 2).await;
+    for i in 0..COUNT {
+        space.is_synced(&name(i), 2).await;
+    }
+    eventually("nothing runs any more", async || {
+        let before = witness.counts();
+        boatswain::Clock::system()
+            .sleep(std::time::Duration::from_millis(1500))
+            .await;
+        if before == witness.counts() {
+            Ok(())
+        } else {
+            Err("still running")
+        }
+    })
+    .await;
+    let before = witness.counts();
+
+    // the watch hears nothing of what happens now, and what it missed is forgotten before it can ask
+    proxy.hold();
+    for i in 0..CHANGED {
+        ask(&client, &space, i, 6).await;
+    }
+    world.compact().await;
+    world.kill().await;
+    world.revive().await;
+    world.compact().await;
+    proxy.release();
+
+    converged(&space, COUNT, |i| if i < CHANGED { 6 } else { 2 }).await;
+    for i in 0..CHANGED {
+        space.is_synced(&name(i), 6).await;
+    }
+    let expired = crew.metric("reflector_relists_total", &["reason=\"expired\""]);
+    assert!(
+        expired >= 1.0,
+        "no watch expired:\n{}",
+        crew.observer().metrics()
+    );
+    let after = witness.counts();
+    for i in CHANGED..COUNT {
+        assert_eq!(
+            after.get(&name(i)),
+            before.get(&name(i)),
+            "{} ran although nothing about it changed",
+            name(i)
+        );
+    }
+    crew.stop().await;
+}

@@ -1,0 +1,174 @@
+//! A real control plane, brought up by the scripts in `tests/cluster`.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::audit::Request;
+
+/// Which Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 1.20, the oldest supported.
+    Oldest,
+    /// 1.36, the newest tested.
+    Newest,
+}
+
+impl Version {
+    fn short(self) -> &'static str {
+        match self {
+            Self::Oldest => "1.20",
+            Self::Newest => "1.36",
+        }
+    }
+}
+
+/// A running control plane; it goes down with this process at the latest.
+pub struct RealServer {
+    state: TempDir,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    viewer: PathBuf,
+}
+
+impl RealServer {
+    /// Starts one.
+    ///
+    /// # Panics
+    ///
+    /// When its binaries have not been built (`tests/cluster/build.sh`) or it does not come up.
+    pub async fn start(version: Version) -> Self {
+        let state = tempfile::tempdir().expect("a folder");
+        let [api, etcd] = free_ports();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster/up.sh");
+        let mut up = Command::new(script);
+        up.args([
+            "--version",
+            version.short(),
+            "--owner",
+            &std::process::id().to_string(),
+        ])
+        .args([
+            "--port",
+            &api.to_string(),
+            "--etcd-port",
+            &etcd.to_string(),
+            "--state",
+        ])
+        .arg(state.path());
+        run(up).await;
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], api)),
+            kubeconfig: state.path().join("kubeconfig"),
+            viewer: state.path().join("viewer.kubeconfig"),
+            state,
+        }
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    pub(crate) fn viewer_kubeconfig(&self) -> &Path {
+        &self.viewer
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        let log = std::fs::read_to_string(self.state.path().join("audit.log")).unwrap_or_default();
+        let lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines
+            .filter(|line| line["stage"] == "ResponseComplete")
+            .map(|line| request(&line))
+            .collect()
+    }
+
+    pub(crate) async fn kill(&self) {
+        run(Command::new(self.state.path().join("stop-apiserver"))).await;
+    }
+
+    pub(crate) async fn revive(&self) {
+        run(Command::new(self.state.path().join("start-apiserver"))).await;
+    }
+
+    pub(crate) async fn compact(&self) {
+        run(Command::new(self.state.path().join("compact"))).await;
+    }
+}
+
+impl Drop for RealServer {
+    fn drop(&mut self) {
+        // the folder goes next: its processes must not write into it any more
+        let _ = std::process::Command::new(self.state.path().join("down"))
+            .stdout(Stdio::null())
+            .status();
+    }
+}
+
+fn request(line: &Value) -> Request {
+    let text = |pointer: &str| {
+        line.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Request {
+        verb: text("/verb"),
+        resource: text("/objectRef/resource"),
+        subresource: text("/objectRef/subresource"),
+        namespace: text("/objectRef/namespace"),
+        name: text("/objectRef/name"),
+        user: text("/user/username"),
+        code: line
+            .pointer("/responseStatus/code")
+            .and_then(Value::as_u64)
+            .and_then(|c| c.try_into().ok())
+            .unwrap_or(0),
+        precondition: text("/objectRef/resourceVersion"),
+        answer: line.get("responseObject").cloned(),
+    }
+}
+
+/// Two ports that were free a moment ago, the second with a free neighbour: etcd takes two.
+fn free_ports() -> [u16; 2] {
+    let free = || {
+        TcpListener::bind("127.0.0.1:0")
+            .and_then(|l| l.local_addr())
+            .expect("a free port")
+            .port()
+    };
+    let api = free();
+    let etcd = std::iter::repeat_with(free)
+        .find(|port| {
+            *port != api && port + 1 != api && TcpListener::bind(("127.0.0.1", port + 1)).is_ok()
+        })
+        .expect("a free pair of ports");
+    [api, etcd]
+}
+
+async fn run(mut command: Command) {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("a script that can be run");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
