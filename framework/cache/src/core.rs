@@ -97,7 +97,10 @@ impl InformerCore {
             kind,
             scope,
             reader,
-            book: Mutex::new(Book { writer, subscribers: Vec::new() }),
+            book: Mutex::new(Book {
+                writer,
+                subscribers: Vec::new(),
+            }),
             progress: watch::Sender::new(Progress::default()),
             hand: Mutex::new(None),
             health: Mutex::default(),
@@ -147,7 +150,11 @@ impl InformerCore {
     /// Nothing is lost by dropping it.
     pub async fn wait_synced(&self) {
         // the sender lives as long as self
-        let _ = self.progress.subscribe().wait_for(|progress| progress.synced).await;
+        let _ = self
+            .progress
+            .subscribe()
+            .wait_for(|progress| progress.synced)
+            .await;
     }
 
     /// Whether the store is at or after `version` as far as `key` is concerned.
@@ -160,7 +167,10 @@ impl InformerCore {
 
     fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
         low_water.is_some_and(|low| low.has_reached(version))
-            || self.reader.get(key).is_some_and(|object| object.meta().resource_version.has_reached(version))
+            || self
+                .reader
+                .get(key)
+                .is_some_and(|object| object.meta().resource_version.has_reached(version))
     }
 
     /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
@@ -171,7 +181,9 @@ impl InformerCore {
     /// Nothing is lost by dropping it.
     pub async fn wait_for(&self, key: &Key, version: &Version) {
         let mut progress = self.progress.subscribe();
-        let _ = progress.wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version)).await;
+        let _ = progress
+            .wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version))
+            .await;
     }
 
     /// Asks for a consistent list now, such as a leader wants before it acts. Unchanged objects change nothing.
@@ -188,7 +200,11 @@ impl InformerCore {
     /// Adds a subscriber. It is told of every stored object first, with [`Cause::Initial`](crate::Cause::Initial).
     ///
     /// `notify` is called after something was added to its backlog, on the thread that added it: it should wake the subscriber and return.
-    pub fn subscribe(&self, name: impl Into<String>, notify: impl Fn() + Send + Sync + 'static) -> Subscription {
+    pub fn subscribe(
+        &self,
+        name: impl Into<String>,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> Subscription {
         let mut book = lock(&self.book);
         let subscription = Subscription::new(name.into(), Box::new(notify), self.reader.clone());
         book.subscribers.push(Arc::downgrade(subscription.shared()));
@@ -208,10 +224,17 @@ impl InformerCore {
     /// How the informer is. `now` is the clock's, for ages.
     #[must_use]
     pub fn status(&self, now: Instant) -> InformerStatus {
-        let subscribers: Vec<_> = lock(&self.book).subscribers.iter().filter_map(Weak::upgrade).collect();
+        let subscribers: Vec<_> = lock(&self.book)
+            .subscribers
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         let progress = self.progress.borrow().clone();
         let (objects, bytes) = self.reader.size();
-        let undecodable = lock(&self.undecodable).iter().map(|(key, (_, reason))| (key.clone(), reason.clone())).collect();
+        let undecodable = lock(&self.undecodable)
+            .iter()
+            .map(|(key, (_, reason))| (key.clone(), reason.clone()))
+            .collect();
         let health = lock(&self.health);
         InformerStatus {
             resource: self.kind.resource(),
@@ -223,11 +246,16 @@ impl InformerCore {
             objects,
             bytes,
             pending: health.pending,
-            last_event_age: health.last_event.map(|at| now.saturating_duration_since(at)),
+            last_event_age: health
+                .last_event
+                .map(|at| now.saturating_duration_since(at)),
             degraded: health.degraded.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
-            subscribers: subscribers.iter().map(|subscriber| subscriber.status()).collect(),
+            subscribers: subscribers
+                .iter()
+                .map(|subscriber| subscriber.status())
+                .collect(),
             counters: health.counters.clone(),
         }
     }
@@ -265,7 +293,8 @@ impl InformerCore {
     pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
         let mut health = lock(&self.health);
         health.state = state;
-        let same = |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
+        let same =
+            |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
         let changed = match (&health.degraded, &degraded) {
             (Some(before), Some(now)) => !same(before, now),
             (before, now) => before.is_some() != now.is_some(),
@@ -297,7 +326,8 @@ impl InformerCore {
     /// The store is no longer kept up to date.
     pub(crate) fn lost(&self) {
         lock(&self.health).watch = None;
-        self.progress.send_if_modified(|progress| std::mem::take(&mut progress.fresh));
+        self.progress
+            .send_if_modified(|progress| std::mem::take(&mut progress.fresh));
     }
 
     pub(crate) fn note_undecodable(&self, object: &Object, error: &DecodeError) {
@@ -322,7 +352,11 @@ impl InformerCore {
 
     /// Puts a batch into the indexer's hand; only while it is free.
     pub(crate) fn hand_over(&self, batch: Batch<Permit>) {
-        *lock(&self.hand) = Some(InHand { batch, done: 0, begun: 0 });
+        *lock(&self.hand) = Some(InHand {
+            batch,
+            done: 0,
+            begun: 0,
+        });
     }
 
     /// Commits what is in hand and wakes whom it concerns. A batch that was begun before, by an indexer that died, is done key by key, and a key
@@ -342,7 +376,11 @@ impl InformerCore {
                     && let Step::Key(key, pending) = step
                 {
                     tracing::error!(resource = %self.kind, %key, "object keeps crashing the indexer; it is set aside");
-                    lock(&self.book).writer.set_aside(key, "it keeps crashing the indexer", pending.stamp);
+                    lock(&self.book).writer.set_aside(
+                        key,
+                        "it keeps crashing the indexer",
+                        pending.stamp,
+                    );
                 } else {
                     woken.extend(self.commit(std::slice::from_ref(step), None));
                 }
@@ -364,14 +402,15 @@ impl InformerCore {
         let mut book = lock(&self.book);
         let applied = book.writer.apply(steps, watermark);
         let mut woken = Vec::new();
-        book.subscribers.retain(|subscriber| match subscriber.upgrade() {
-            Some(subscriber) if !applied.changes.is_empty() => {
-                subscriber.tell(&applied.changes);
-                woken.push(subscriber);
-                true
-            }
-            found => found.is_some(),
-        });
+        book.subscribers
+            .retain(|subscriber| match subscriber.upgrade() {
+                Some(subscriber) if !applied.changes.is_empty() => {
+                    subscriber.tell(&applied.changes);
+                    woken.push(subscriber);
+                    true
+                }
+                found => found.is_some(),
+            });
         let low_water = book.writer.low_water().cloned();
         // still under the book: progress must not overtake the progress of a later batch
         self.advance(&applied, low_water);
@@ -409,6 +448,12 @@ impl InformerCore {
 
 impl fmt::Debug for InformerCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "informer of {} in {}: {:?}", self.kind, self.scope, *self.progress.borrow())
+        write!(
+            f,
+            "informer of {} in {}: {:?}",
+            self.kind,
+            self.scope,
+            *self.progress.borrow()
+        )
     }
 }

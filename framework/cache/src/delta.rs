@@ -77,7 +77,9 @@ impl Change {
     #[must_use]
     pub fn key(&self) -> &Key {
         match self {
-            Self::Created(object) | Self::Updated { new: object, .. } | Self::Deleted { last: object, .. } => object.key(),
+            Self::Created(object)
+            | Self::Updated { new: object, .. }
+            | Self::Deleted { last: object, .. } => object.key(),
         }
     }
 
@@ -104,9 +106,17 @@ impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Created(new) => write!(f, "created {new:?}"),
-            Self::Updated { old, new } => write!(f, "updated {new:?} from {}", old.meta().resource_version),
-            Self::Deleted { last, certain: true } => write!(f, "deleted {last:?}"),
-            Self::Deleted { last, certain: false } => write!(f, "vanished {last:?}"),
+            Self::Updated { old, new } => {
+                write!(f, "updated {new:?} from {}", old.meta().resource_version)
+            }
+            Self::Deleted {
+                last,
+                certain: true,
+            } => write!(f, "deleted {last:?}"),
+            Self::Deleted {
+                last,
+                certain: false,
+            } => write!(f, "vanished {last:?}"),
         }
     }
 }

@@ -49,27 +49,49 @@ pub fn open(json: &[u8]) -> Result<Object, BadObject> {
 /// What can be told of an object whose bytes are incomplete: `head` is its beginning.
 #[must_use]
 pub fn oversized(head: &[u8], limit: usize) -> BadObject {
-    bad(head, format!("larger than the limit of {limit} bytes"), false)
+    bad(
+        head,
+        format!("larger than the limit of {limit} bytes"),
+        false,
+    )
 }
 
 /// The version in an object that has nothing else.
 pub(crate) fn bookmark(json: &[u8]) -> Option<Version> {
-    let version = serde_json::from_slice::<Shell<'_>>(json).ok()?.metadata?.resource_version?;
+    let version = serde_json::from_slice::<Shell<'_>>(json)
+        .ok()?
+        .metadata?
+        .resource_version?;
     Some(Version::new(&version.0)).filter(|_| !version.0.is_empty())
 }
 
 fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
     let found = salvage::salvage(json);
-    BadObject { key: found.key(), version: found.version(), reason, damaged }
+    BadObject {
+        key: found.key(),
+        version: found.version(),
+        reason,
+        damaged,
+    }
 }
 
 fn identify(json: &[u8], shell: Shell<'_>) -> Result<Object, &'static str> {
     let meta = shell.metadata.ok_or("metadata is missing")?;
-    let name = meta.name.filter(|name| !name.0.is_empty()).ok_or("metadata.name is missing")?;
-    let version = meta.resource_version.filter(|text| !text.0.is_empty()).ok_or("metadata.resourceVersion is missing")?;
+    let name = meta
+        .name
+        .filter(|name| !name.0.is_empty())
+        .ok_or("metadata.name is missing")?;
+    let version = meta
+        .resource_version
+        .filter(|text| !text.0.is_empty())
+        .ok_or("metadata.resourceVersion is missing")?;
     let deletion_timestamp = match meta.deletion_timestamp {
         None => None,
-        Some(text) => Some(text.0.parse::<Timestamp>().map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?),
+        Some(text) => Some(
+            text.0
+                .parse::<Timestamp>()
+                .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
+        ),
     };
     Ok(Object::new(
         Key::new(meta.namespace.as_ref().map(|text| text.0.as_ref()), &name.0),
@@ -113,7 +135,9 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// A copy of `json` without the member whose value is `value`, which must be a part of `json`.
 fn without(json: &[u8], value: Option<&RawValue>) -> Vec<u8> {
-    let cut = value.and_then(|value| member(json, value.get())).unwrap_or(0..0);
+    let cut = value
+        .and_then(|value| member(json, value.get()))
+        .unwrap_or(0..0);
     let mut kept = Vec::with_capacity(json.len() - cut.len());
     kept.extend_from_slice(json.get(..cut.start).unwrap_or_default());
     kept.extend_from_slice(json.get(cut.end..).unwrap_or_default());
@@ -125,7 +149,12 @@ fn member(json: &[u8], value: &str) -> Option<Range<usize>> {
     const NAME: &[u8] = b"\"managedFields\"";
     let start = (value.as_ptr() as usize).checked_sub(json.as_ptr() as usize)?;
     let end = start + value.len();
-    let before = json.get(..start)?.trim_ascii_end().strip_suffix(b":")?.trim_ascii_end().strip_suffix(NAME)?;
+    let before = json
+        .get(..start)?
+        .trim_ascii_end()
+        .strip_suffix(b":")?
+        .trim_ascii_end()
+        .strip_suffix(NAME)?;
     let rest = json.get(end..)?;
     let after = rest.trim_ascii_start();
     if let Some(after) = after.strip_prefix(b",") {

@@ -53,10 +53,15 @@ impl ListMeta {
             #[serde(rename = "continue")]
             next: Option<String>,
         }
-        let raw: Raw = serde_json::from_slice(json).map_err(|error| FrameError::Metadata(describe(&error)))?;
+        let raw: Raw =
+            serde_json::from_slice(json).map_err(|error| FrameError::Metadata(describe(&error)))?;
         let version = raw.resource_version.filter(|text| !text.is_empty());
-        let version = version.ok_or_else(|| FrameError::Metadata("resourceVersion is missing".to_owned()))?;
-        Ok(Self { version: Version::new(&version), next: raw.next.filter(|token| !token.is_empty()) })
+        let version =
+            version.ok_or_else(|| FrameError::Metadata("resourceVersion is missing".to_owned()))?;
+        Ok(Self {
+            version: Version::new(&version),
+            next: raw.next.filter(|token| !token.is_empty()),
+        })
     }
 }
 
@@ -103,7 +108,11 @@ struct Gather {
 
 impl Gather {
     fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), total: 0, limit }
+        Self {
+            kept: Vec::new(),
+            total: 0,
+            limit,
+        }
     }
 
     fn add(&mut self, part: &[u8]) {
@@ -124,7 +133,11 @@ impl Gather {
             return sink(Item::Whole(part));
         }
         self.add(part);
-        sink(if self.total <= self.limit { Item::Whole(&self.kept) } else { Item::Oversized(&self.kept) });
+        sink(if self.total <= self.limit {
+            Item::Whole(&self.kept)
+        } else {
+            Item::Oversized(&self.kept)
+        });
         self.clear();
     }
 

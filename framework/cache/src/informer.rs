@@ -48,7 +48,11 @@ impl Default for InformerOptions {
 ///
 /// Run it in one place at a time. The `client` should neither retry by itself nor limit watches: the reflector has its own backoff. Its connections must
 /// live on a runtime that outlives these actors.
-pub fn informer(core: Arc<InformerCore>, client: kube::Client, options: InformerOptions) -> SupervisorSpec {
+pub fn informer(
+    core: Arc<InformerCore>,
+    client: kube::Client,
+    options: InformerOptions,
+) -> SupervisorSpec {
     assemble(core, client, options, |_, _, _| {})
 }
 
@@ -61,19 +65,33 @@ fn assemble(
 ) -> SupervisorSpec {
     let id = format!("informer/{},{}", core.kind().resource(), core.scope());
     SupervisorSpec::new(id, Strategy::RestForOne).children(move |children| {
-        let (fifo, indexer, reflector) = (Mailbox::<DeltaFifo>::new(), Mailbox::<Indexer>::new(), Mailbox::<Reflector>::new());
+        let (fifo, indexer, reflector) = (
+            Mailbox::<DeltaFifo>::new(),
+            Mailbox::<Indexer>::new(),
+            Mailbox::<Reflector>::new(),
+        );
         let (to_fifo, to_indexer) = (fifo.address(), indexer.address());
         wired(to_fifo.clone(), to_indexer.clone(), reflector.address());
 
         let shared = core.clone();
-        children.add(ChildSpec::actor("fifo", fifo, move |link| DeltaFifo::new(shared.clone(), to_indexer.clone(), link)));
+        children.add(ChildSpec::actor("fifo", fifo, move |link| {
+            DeltaFifo::new(shared.clone(), to_indexer.clone(), link)
+        }));
 
         let (shared, address) = (core.clone(), to_fifo.clone());
-        children.add(ChildSpec::actor("indexer", indexer, move |_| Indexer::new(shared.clone(), address.clone())));
+        children.add(ChildSpec::actor("indexer", indexer, move |_| {
+            Indexer::new(shared.clone(), address.clone())
+        }));
 
         let (shared, client, options) = (core.clone(), client.clone(), options.clone());
         children.add(ChildSpec::actor("reflector", reflector, move |link| {
-            Reflector::new(shared.clone(), client.clone(), options.clone(), to_fifo.clone(), link)
+            Reflector::new(
+                shared.clone(),
+                client.clone(),
+                options.clone(),
+                to_fifo.clone(),
+                link,
+            )
         }));
     })
 }

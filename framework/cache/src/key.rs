@@ -28,7 +28,10 @@ impl Key {
                 text: Arc::from(format!("{namespace}/{name}")),
                 namespace: u32::try_from(namespace.len()).unwrap_or(u32::MAX),
             },
-            None => Self { text: Arc::from(name), namespace: 0 },
+            None => Self {
+                text: Arc::from(name),
+                namespace: 0,
+            },
         }
     }
 
@@ -75,7 +78,8 @@ impl Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.text, &other.text) || (self.namespace == other.namespace && self.text == other.text)
+        Arc::ptr_eq(&self.text, &other.text)
+            || (self.namespace == other.namespace && self.text == other.text)
     }
 }
 

@@ -27,27 +27,40 @@ impl Kind {
             version: K::version(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             plural: K::plural(&()).into_owned(),
-            namespaced: TypeId::of::<K::Scope>() == TypeId::of::<kube::core::NamespaceResourceScope>(),
+            namespaced: TypeId::of::<K::Scope>()
+                == TypeId::of::<kube::core::NamespaceResourceScope>(),
         }
     }
 
     /// `apiVersion` as written in objects, such as `apps/v1` or `v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The resource as people and RBAC name it, such as `deployments.apps` or `pods`.
     #[must_use]
     pub fn resource(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
     }
 
     /// The URL path of the collection within `scope`, without host and query.
     #[must_use]
     pub fn path(&self, scope: &Scope) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
-        let group = if self.group.is_empty() { String::new() } else { format!("/{}", self.group) };
+        let group = if self.group.is_empty() {
+            String::new()
+        } else {
+            format!("/{}", self.group)
+        };
         let namespace = match scope {
             Scope::Namespace(namespace) if self.namespaced => format!("/namespaces/{namespace}"),
             _ => String::new(),

@@ -60,7 +60,10 @@ impl<K> Lister<K> {
     /// Reads several informers of one kind, with scopes that do not overlap, as one.
     #[must_use]
     pub fn over(cores: Vec<Arc<InformerCore>>) -> Self {
-        Self { cores: cores.into(), kind: PhantomData }
+        Self {
+            cores: cores.into(),
+            kind: PhantomData,
+        }
     }
 
     /// The informers that are read.
@@ -83,7 +86,11 @@ impl<K> Lister<K> {
     pub fn get_object(&self, key: &Key) -> Result<Option<Object>, ReadError> {
         let core = self.core_of(key.namespace(), || format!("object {key}"))?;
         if let Some(reason) = core.reader().unreadable(key) {
-            return Err(DecodeError { key: key.clone(), reason }.into());
+            return Err(DecodeError {
+                key: key.clone(),
+                reason,
+            }
+            .into());
         }
         Ok(core.get(key))
     }
@@ -121,7 +128,11 @@ impl<K> Lister<K> {
         self.gather(|core| core.reader().by_index(index, value), index)
     }
 
-    fn gather(&self, read: impl Fn(&InformerCore) -> Option<Vec<Object>>, index: &str) -> Result<Vec<Object>, ReadError> {
+    fn gather(
+        &self,
+        read: impl Fn(&InformerCore) -> Option<Vec<Object>>,
+        index: &str,
+    ) -> Result<Vec<Object>, ReadError> {
         let mut objects = Vec::new();
         for core in self.synced_cores() {
             objects.extend(read(core?).ok_or_else(|| ReadError::NoSuchIndex(index.to_owned()))?);
@@ -133,20 +144,48 @@ impl<K> Lister<K> {
     }
 
     fn synced_cores(&self) -> impl Iterator<Item = Result<&Arc<InformerCore>, ReadError>> {
-        self.cores.iter().map(|core| if core.synced() { Ok(core) } else { Err(not_synced(core)) })
+        self.cores.iter().map(|core| {
+            if core.synced() {
+                Ok(core)
+            } else {
+                Err(not_synced(core))
+            }
+        })
     }
 
-    fn core_of(&self, namespace: Option<&str>, what: impl Fn() -> String) -> Result<&InformerCore, ReadError> {
-        let core = self.cores.iter().find(|core| core.scope().contains(namespace)).ok_or_else(|| {
-            let scopes: Vec<_> = self.cores.iter().map(|core| core.scope().to_string()).collect();
-            ReadError::OutOfScope { what: what(), scopes: scopes.join(", ") }
-        })?;
-        if core.synced() { Ok(core) } else { Err(not_synced(core)) }
+    fn core_of(
+        &self,
+        namespace: Option<&str>,
+        what: impl Fn() -> String,
+    ) -> Result<&InformerCore, ReadError> {
+        let core = self
+            .cores
+            .iter()
+            .find(|core| core.scope().contains(namespace))
+            .ok_or_else(|| {
+                let scopes: Vec<_> = self
+                    .cores
+                    .iter()
+                    .map(|core| core.scope().to_string())
+                    .collect();
+                ReadError::OutOfScope {
+                    what: what(),
+                    scopes: scopes.join(", "),
+                }
+            })?;
+        if core.synced() {
+            Ok(core)
+        } else {
+            Err(not_synced(core))
+        }
     }
 }
 
 fn not_synced(core: &InformerCore) -> ReadError {
-    ReadError::NotSynced { resource: core.kind().resource(), scope: core.scope().to_string() }
+    ReadError::NotSynced {
+        resource: core.kind().resource(),
+        scope: core.scope().to_string(),
+    }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
@@ -156,7 +195,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     ///
     /// [`ReadError::OutOfScope`], [`ReadError::NotSynced`], [`ReadError::Undecodable`].
     pub fn get(&self, key: &Key) -> Result<Option<Arc<K>>, ReadError> {
-        let Some(object) = self.get_object(key)? else { return Ok(None) };
+        let Some(object) = self.get_object(key)? else {
+            return Ok(None);
+        };
         self.decode(&object).map(Some).map_err(ReadError::from)
     }
 
@@ -189,12 +230,19 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     }
 
     fn decode_all(&self, objects: &[Object]) -> Vec<Arc<K>> {
-        objects.iter().filter_map(|object| self.decode(object).ok()).collect()
+        objects
+            .iter()
+            .filter_map(|object| self.decode(object).ok())
+            .collect()
     }
 
     fn decode(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
         object.decode::<K>().inspect_err(|error| {
-            if let Some(core) = self.cores.iter().find(|core| core.scope().contains(error.key.namespace())) {
+            if let Some(core) = self
+                .cores
+                .iter()
+                .find(|core| core.scope().contains(error.key.namespace()))
+            {
                 core.note_undecodable(object, error);
             }
         })
@@ -203,7 +251,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
 
 impl<K> Clone for Lister<K> {
     fn clone(&self) -> Self {
-        Self { cores: self.cores.clone(), kind: PhantomData }
+        Self {
+            cores: self.cores.clone(),
+            kind: PhantomData,
+        }
     }
 }
 

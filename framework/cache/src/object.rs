@@ -90,7 +90,12 @@ pub struct OwnerRef {
 
 impl Object {
     pub(crate) fn new(key: Key, meta: Meta, json: Vec<u8>) -> Self {
-        Self(Arc::new(Inner { key, meta, body: Body::keep(json), decoded: OnceLock::new() }))
+        Self(Arc::new(Inner {
+            key,
+            meta,
+            body: Body::keep(json),
+            decoded: OnceLock::new(),
+        }))
     }
 
     /// Namespace and name.
@@ -121,7 +126,8 @@ impl Object {
     #[must_use]
     pub fn is_same_state(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.0.meta, &other.0.meta);
-        Arc::ptr_eq(&self.0, &other.0) || (mine.uid == theirs.uid && mine.resource_version == theirs.resource_version)
+        Arc::ptr_eq(&self.0, &other.0)
+            || (mine.uid == theirs.uid && mine.resource_version == theirs.resource_version)
     }
 
     /// The first string, number or boolean at `path`, as text; nothing else of the object is parsed. See [`Path`] for the notation.
@@ -170,8 +176,15 @@ impl Object {
     /// # Errors
     ///
     /// When the bytes are no `K`; the error quotes no value of the object.
-    pub fn decode<K: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<K>, DecodeError> {
-        let (kind, kept) = self.0.decoded.get_or_init(|| (TypeId::of::<K>(), self.parse::<K>().map(|object| object as Decoded)));
+    pub fn decode<K: DeserializeOwned + Send + Sync + 'static>(
+        &self,
+    ) -> Result<Arc<K>, DecodeError> {
+        let (kind, kept) = self.0.decoded.get_or_init(|| {
+            (
+                TypeId::of::<K>(),
+                self.parse::<K>().map(|object| object as Decoded),
+            )
+        });
         if *kind != TypeId::of::<K>() {
             return self.parse();
         }
@@ -184,11 +197,19 @@ impl Object {
     fn parse<K: DeserializeOwned>(&self) -> Result<Arc<K>, DecodeError> {
         let json = self.json();
         // the path of an error costs time to keep track of, so only an object that fails is read a second time for it
-        serde_json::from_slice(&json).map(Arc::new).map_err(|error| {
-            let path = serde_path_to_error::deserialize::<_, K>(&mut serde_json::Deserializer::from_slice(&json)).err();
-            let path = path.map_or_else(|| ".".to_owned(), |error| error.path().to_string());
-            DecodeError { key: self.key().clone(), reason: format!("{path}: {}", describe(&error)).into() }
-        })
+        serde_json::from_slice(&json)
+            .map(Arc::new)
+            .map_err(|error| {
+                let path = serde_path_to_error::deserialize::<_, K>(
+                    &mut serde_json::Deserializer::from_slice(&json),
+                )
+                .err();
+                let path = path.map_or_else(|| ".".to_owned(), |error| error.path().to_string());
+                DecodeError {
+                    key: self.key().clone(),
+                    reason: format!("{path}: {}", describe(&error)).into(),
+                }
+            })
     }
 }
 

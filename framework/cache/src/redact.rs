@@ -15,22 +15,42 @@ pub(crate) fn describe(error: &serde_json::Error) -> String {
 
 /// serde's own wordings carry the offending value between fixed parts; any other text may contain anything.
 fn data(text: &str) -> String {
-    let expected = text.rsplit_once(", expected ").map(|(_, tail)| tail.split(" at line ").next().unwrap_or(tail));
+    let expected = text
+        .rsplit_once(", expected ")
+        .map(|(_, tail)| tail.split(" at line ").next().unwrap_or(tail));
     if let Some(found) = text.strip_prefix("invalid type: ") {
-        let found: String = found.chars().take_while(|c| c.is_ascii_lowercase() || *c == ' ').collect();
-        return format!("{} instead of {}", found.trim(), expected.unwrap_or("what the type asks for"));
+        let found: String = found
+            .chars()
+            .take_while(|c| c.is_ascii_lowercase() || *c == ' ')
+            .collect();
+        return format!(
+            "{} instead of {}",
+            found.trim(),
+            expected.unwrap_or("what the type asks for")
+        );
     }
-    let field = |what: &str| text.strip_prefix(what).and_then(|rest| rest.strip_prefix(" `")?.split('`').next());
+    let field = |what: &str| {
+        text.strip_prefix(what)
+            .and_then(|rest| rest.strip_prefix(" `")?.split('`').next())
+    };
     if let Some(name) = field("missing field") {
         return format!("missing field `{name}`");
     }
-    for (prefix, said) in [("invalid value", "a value out of range"), ("invalid length", "a wrong length"), ("unknown variant", "an unknown value")] {
+    for (prefix, said) in [
+        ("invalid value", "a value out of range"),
+        ("invalid length", "a wrong length"),
+        ("unknown variant", "an unknown value"),
+    ] {
         if text.starts_with(prefix) {
             return format!("{said}, expected {}", expected.unwrap_or("another"));
         }
     }
     if text.starts_with("unknown field") || text.starts_with("duplicate field") {
-        return text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+        return text
+            .split_whitespace()
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ");
     }
     "a value the type does not accept".to_owned()
 }
@@ -42,7 +62,10 @@ mod tests {
     use serde::de::{DeserializeOwned, Error};
 
     fn told<T: DeserializeOwned>(json: &str) -> String {
-        serde_json::from_str::<T>(json).map(|_| ()).map_err(|error| describe(&error)).unwrap_err()
+        serde_json::from_str::<T>(json)
+            .map(|_| ())
+            .map_err(|error| describe(&error))
+            .unwrap_err()
     }
 
     #[derive(Deserialize, Debug)]

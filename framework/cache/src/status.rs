@@ -85,16 +85,25 @@ pub struct Degraded {
 
 impl fmt::Display for Degraded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, message, .. } = self;
+        let Self {
+            verb,
+            resource,
+            message,
+            ..
+        } = self;
         write!(f, "cannot {verb} {resource}")?;
         match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}")?,
             None => write!(f, " in all namespaces")?,
         }
         let advice = match self.cause {
-            TroubleCause::Unauthorized => "the credentials were not accepted; check that they are current",
+            TroubleCause::Unauthorized => {
+                "the credentials were not accepted; check that they are current"
+            }
             TroubleCause::Forbidden => "not allowed; grant the verbs list and watch on it",
-            TroubleCause::Missing => "the server does not know it (yet); waiting for its CRD or API to be installed",
+            TroubleCause::Missing => {
+                "the server does not know it (yet); waiting for its CRD or API to be installed"
+            }
             TroubleCause::Throttled => "the server is busy and asks to wait",
             TroubleCause::Failing => "the server failed; trying again",
             TroubleCause::Unreachable => "the server cannot be reached; trying again",
@@ -174,6 +183,13 @@ pub struct InformerStatus {
     pub counters: Counters,
 }
 
-fn by_key<S: serde::Serializer>(entries: &[(Key, Arc<str>)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(entries.iter().map(|(key, reason)| (key.as_str(), &**reason)))
+fn by_key<S: serde::Serializer>(
+    entries: &[(Key, Arc<str>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        entries
+            .iter()
+            .map(|(key, reason)| (key.as_str(), &**reason)),
+    )
 }

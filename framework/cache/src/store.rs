@@ -3,7 +3,10 @@
 mod index;
 pub(crate) mod layout;
 mod settle;
-#[expect(clippy::module_inception, reason = "the folder is the idea, the file its centre")]
+#[expect(
+    clippy::module_inception,
+    reason = "the folder is the idea, the file its centre"
+)]
 mod store;
 
 pub use index::IndexSpec;

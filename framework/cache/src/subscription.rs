@@ -57,7 +57,10 @@ impl Shared {
     /// Wakes the subscriber. Its panic is its own; what was told stays in the backlog.
     pub(crate) fn wake(&self) {
         if catch_unwind(AssertUnwindSafe(|| (self.notify)())).is_err() {
-            tracing::error!(subscriber = self.name, "a subscriber's notification panicked; its changes wait for the next");
+            tracing::error!(
+                subscriber = self.name,
+                "a subscriber's notification panicked; its changes wait for the next"
+            );
         }
     }
 
@@ -79,7 +82,14 @@ impl Subscription {
         for object in reader.list(None) {
             backlog.push(&Change::Created(object), Cause::Initial);
         }
-        Self { shared: Arc::new(Shared { name, backlog: Mutex::new(backlog), notify }), reader }
+        Self {
+            shared: Arc::new(Shared {
+                name,
+                backlog: Mutex::new(backlog),
+                notify,
+            }),
+            reader,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -90,7 +100,11 @@ impl Subscription {
     #[must_use]
     pub fn take(&self, max: usize) -> Option<Batch> {
         let (ticket, changes) = lock(&self.shared.backlog).take(max)?;
-        Some(Batch { changes, ticket: Some(ticket), shared: Arc::downgrade(&self.shared) })
+        Some(Batch {
+            changes,
+            ticket: Some(ticket),
+            shared: Arc::downgrade(&self.shared),
+        })
     }
 
     /// The batch was handled: it will not be told again.

@@ -25,7 +25,8 @@ impl Version {
     /// Takes the text as the server wrote it.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        let canonical = text.bytes().all(|byte| byte.is_ascii_digit())
+            && (text == "0" || !text.starts_with('0'));
         match text.parse() {
             Ok(number) if canonical => Self(Form::Decimal(number)),
             _ => Self(Form::Opaque(Arc::from(text))),
@@ -51,7 +52,10 @@ impl Version {
     /// Whether this version is certain to be at or after `other`.
     #[must_use]
     pub fn has_reached(&self, other: &Self) -> bool {
-        matches!(self.cmp_known(other), Some(Ordering::Equal | Ordering::Greater))
+        matches!(
+            self.cmp_known(other),
+            Some(Ordering::Equal | Ordering::Greater)
+        )
     }
 
     /// Whether versions of this form can be ordered.

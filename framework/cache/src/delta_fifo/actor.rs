@@ -33,7 +33,13 @@ impl DeltaFifo {
             let (pending, high_water) = watched.pending();
             serde_json::json!({"pending": pending, "high_water": high_water})
         });
-        Self { core, indexer, fifo: Fifo::new(None, 0), session: None, credit: None }
+        Self {
+            core,
+            indexer,
+            fifo: Fifo::new(None, 0),
+            session: None,
+            credit: None,
+        }
     }
 
     fn accepts(&self, session: u64) -> bool {
@@ -49,7 +55,8 @@ impl DeltaFifo {
             self.core.hand_over(batch);
             self.indexer.tell(HandFull);
         }
-        self.core.note_pending(self.fifo.len(), self.fifo.high_water());
+        self.core
+            .note_pending(self.fifo.len(), self.fifo.high_water());
     }
 }
 
@@ -86,7 +93,11 @@ impl Handler<Resume> for DeltaFifo {
         } else {
             self.fifo.resume()
         };
-        MessageResult(Position { session, version, exact })
+        MessageResult(Position {
+            session,
+            version,
+            exact,
+        })
     }
 }
 
@@ -104,8 +115,12 @@ impl Handler<Deltas> for DeltaFifo {
 
     fn handle(&mut self, mut message: Deltas, _: &mut Context<Self>) {
         if self.accepts(message.session) {
+            let mut stale = 0;
             for delta in message.deltas {
-                self.fifo.push(delta, message.permits.split(1));
+                stale += u64::from(!self.fifo.push(delta, message.permits.split(1)));
+            }
+            if stale > 0 {
+                self.core.count(|counters| counters.stale += stale);
             }
             self.serve();
         }

@@ -41,7 +41,10 @@ pub(crate) struct Replace {
 
 enum Slot {
     Key(Key),
-    End { list: ListEnd, before: Option<Version> },
+    End {
+        list: ListEnd,
+        before: Option<Version>,
+    },
     Live(u64),
 }
 
@@ -118,16 +121,23 @@ impl<P> Fifo<P> {
         (self.position.clone(), clean)
     }
 
-    /// Takes news of one key.
-    pub(crate) fn push(&mut self, delta: Delta, permit: P) {
+    /// Takes news of one key. False if it is no news: a state from before the position was handed over before, and may have ended since.
+    pub(crate) fn push(&mut self, delta: Delta, permit: P) -> bool {
         let before = self.position.clone();
         // a list is a position only when it is complete
         if self.replacing.is_none()
             && let Some(version) = delta.version()
         {
+            let old = self
+                .position
+                .as_ref()
+                .is_some_and(|position| version.is_before(position));
+            if old && !matches!(delta, Delta::Gone { .. }) {
+                return false;
+            }
             self.advance(version.clone());
         }
-        self.merge(delta, permit, before);
+        self.merge(delta, permit, before)
     }
 
     /// Everything up to `version` has been handed over.
@@ -148,9 +158,18 @@ impl<P> Fifo<P> {
 
     /// The list is complete, or as complete as it gets.
     pub(crate) fn replace_end(&mut self, version: Version, complete: bool) {
-        let Some(replace) = self.replacing.take() else { return };
+        let Some(replace) = self.replacing.take() else {
+            return;
+        };
         let before = self.position.replace(version.clone());
-        self.order.push_back(Slot::End { list: ListEnd { replace, version, complete }, before });
+        self.order.push_back(Slot::End {
+            list: ListEnd {
+                replace,
+                version,
+                complete,
+            },
+            before,
+        });
     }
 
     /// The list was cut off: nothing is concluded from what it lacks.
@@ -205,12 +224,16 @@ impl<P> Fifo<P> {
     }
 
     fn advance(&mut self, version: Version) {
-        if !self.position.as_ref().is_some_and(|position| version.is_before(position)) {
+        if !self
+            .position
+            .as_ref()
+            .is_some_and(|position| version.is_before(position))
+        {
             self.position = Some(version);
         }
     }
 
-    fn merge(&mut self, delta: Delta, permit: P, before: Option<Version>) {
+    fn merge(&mut self, delta: Delta, permit: P, before: Option<Version>) -> bool {
         let (stamp, replacing) = (self.epoch, self.replacing);
         let listed = matches!(delta, Delta::Listed(_));
         let pending = match self.pending.get_mut(delta.key()) {
@@ -236,10 +259,12 @@ impl<P> Fifo<P> {
         pending.stamp = stamp;
         let authoritative = listed && replacing.is_some_and(|replace| replace.authoritative);
         if !authoritative && pending.is_ahead_of(&delta) {
-            return;
+            return false;
         }
         pending.authoritative |= authoritative;
-        pending.cause = replacing.filter(|_| listed).map_or(Cause::Watch, |replace| replace.cause);
+        pending.cause = replacing
+            .filter(|_| listed)
+            .map_or(Cause::Watch, |replace| replace.cause);
         pending.newest = delta.version().cloned();
         match delta {
             Delta::Seen(object) | Delta::Listed(object) => {
@@ -256,14 +281,18 @@ impl<P> Fifo<P> {
             }
             Delta::Unreadable { reason, .. } => pending.unreadable = Some(reason),
         }
+        true
     }
 }
 
 impl<P> Pending<P> {
     /// Whether this news is certain to be older than what is pending: a state is also older than the deletion at its own version.
     fn is_ahead_of(&self, delta: &Delta) -> bool {
-        let (Some(newest), Some(version)) = (&self.newest, delta.version()) else { return false };
-        let ended = self.gone.is_some() && self.latest.is_none() && !matches!(delta, Delta::Gone { .. });
+        let (Some(newest), Some(version)) = (&self.newest, delta.version()) else {
+            return false;
+        };
+        let ended =
+            self.gone.is_some() && self.latest.is_none() && !matches!(delta, Delta::Gone { .. });
         version.is_before(newest) || (ended && newest.has_reached(version))
     }
 }

@@ -18,7 +18,10 @@ impl Found {
     }
 
     pub(super) fn version(&self) -> Option<Version> {
-        self.version.as_deref().filter(|text| !text.is_empty()).map(Version::new)
+        self.version
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .map(Version::new)
     }
 }
 
@@ -35,7 +38,9 @@ pub(super) fn salvage(bytes: &[u8]) -> Found {
         at += 1;
         match byte {
             b'"' => {
-                let Some(length) = string_end(&bytes[at..]) else { break };
+                let Some(length) = string_end(&bytes[at..]) else {
+                    break;
+                };
                 let content = String::from_utf8_lossy(&bytes[at..at + length]).into_owned();
                 at += length + 1;
                 match member.take() {

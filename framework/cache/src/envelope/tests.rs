@@ -15,7 +15,10 @@ fn identity_is_parsed_eagerly() {
     assert_eq!(object.meta().uid.to_string(), "u-1");
     assert_eq!(object.meta().resource_version, Version::new("42"));
     assert_eq!(object.meta().generation, Some(3));
-    assert_eq!(object.meta().deletion_timestamp.unwrap().to_string(), "2024-05-01T10:00:00Z");
+    assert_eq!(
+        object.meta().deletion_timestamp.unwrap().to_string(),
+        "2024-05-01T10:00:00Z"
+    );
 }
 
 #[test]
@@ -41,7 +44,12 @@ fn a_bad_object_is_known_by_name_where_the_name_can_be_found() {
 
 #[test]
 fn an_object_without_version_cannot_be_ordered_and_is_bad() {
-    assert!(open(br#"{"metadata":{"name":"a"}}"#).unwrap_err().reason.contains("resourceVersion"));
+    assert!(
+        open(br#"{"metadata":{"name":"a"}}"#)
+            .unwrap_err()
+            .reason
+            .contains("resourceVersion")
+    );
 }
 
 #[test]
@@ -54,8 +62,15 @@ fn managed_fields_are_cut_out_wherever_they_stand() {
     ] {
         let object = open(text.as_bytes()).unwrap();
         let mut expected: Value = serde_json::from_str(text).unwrap();
-        expected["metadata"].as_object_mut().unwrap().remove("managedFields");
-        assert_eq!(serde_json::from_slice::<Value>(&object.json()).unwrap(), expected, "{text}");
+        expected["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("managedFields");
+        assert_eq!(
+            serde_json::from_slice::<Value>(&object.json()).unwrap(),
+            expected,
+            "{text}"
+        );
     }
 }
 
@@ -70,8 +85,14 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec(("(name|metadata|managedFields|items|[a-z\\\\\"]{0,3})", inner), 0..4)
-                .prop_map(|members| Value::Object(Map::from_iter(members))),
+            prop::collection::vec(
+                (
+                    "(name|metadata|managedFields|items|[a-z\\\\\"]{0,3})",
+                    inner
+                ),
+                0..4
+            )
+            .prop_map(|members| Value::Object(Map::from_iter(members))),
         ]
     })
 }

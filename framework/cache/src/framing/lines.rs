@@ -12,7 +12,9 @@ impl LineSplitter {
     /// A splitter that keeps lines of up to `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { gather: Gather::new(limit) }
+        Self {
+            gather: Gather::new(limit),
+        }
     }
 
     /// Takes the next bytes and hands every line that ends in them to `sink`, without its line end; blank lines are left out.

@@ -109,7 +109,12 @@ impl ListSplitter {
                         self.place = next;
                         at += usize::from(consumed);
                     }
-                    None => return Err(FrameError::Unexpected { byte, at: self.bytes + at as u64 }),
+                    None => {
+                        return Err(FrameError::Unexpected {
+                            byte,
+                            at: self.bytes + at as u64,
+                        });
+                    }
                 },
             }
         }
@@ -177,7 +182,11 @@ impl ListSplitter {
 
     fn outer(&self) -> Result<&[u8], FrameError> {
         let limit = self.outer.limit;
-        if self.outer.total > limit { Err(FrameError::MemberTooLarge { limit }) } else { Ok(&self.outer.kept) }
+        if self.outer.total > limit {
+            Err(FrameError::MemberTooLarge { limit })
+        } else {
+            Ok(&self.outer.kept)
+        }
     }
 
     /// Ends the body.
@@ -187,11 +196,15 @@ impl ListSplitter {
     /// When the list did not end with it, has no items member or no version: then nothing may be concluded from what it lacks.
     pub fn finish(self) -> Result<ListMeta, FrameError> {
         if !matches!(self.place, Place::End) {
-            return Err(FrameError::Truncated { items: self.items, bytes: self.bytes });
+            return Err(FrameError::Truncated {
+                items: self.items,
+                bytes: self.bytes,
+            });
         }
         if !self.has_items {
             return Err(FrameError::NoItems);
         }
-        self.meta.ok_or_else(|| FrameError::Metadata("it is missing".to_owned()))
+        self.meta
+            .ok_or_else(|| FrameError::Metadata("it is missing".to_owned()))
     }
 }

@@ -39,7 +39,11 @@ impl Scan {
                 Self::Text(depth) => {
                     at += memchr::memchr2(b'"', b'\\', &bytes[at..])?;
                     let quote = bytes[at] == b'"';
-                    *self = if quote { Self::Nested(depth) } else { Self::Escape(depth) };
+                    *self = if quote {
+                        Self::Nested(depth)
+                    } else {
+                        Self::Escape(depth)
+                    };
                     at += 1;
                     if quote && depth == 0 {
                         return Some(at);

@@ -3,7 +3,11 @@ use crate::version::Version;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-fn split(body: &[u8], cuts: &[usize], limit: usize) -> (Vec<Vec<u8>>, Result<ListMeta, FrameError>) {
+fn split(
+    body: &[u8],
+    cuts: &[usize],
+    limit: usize,
+) -> (Vec<Vec<u8>>, Result<ListMeta, FrameError>) {
     let (mut items, mut splitter) = (Vec::new(), ListSplitter::new(limit));
     for chunk in chunks(body, cuts) {
         let pushed = splitter.push(chunk, &mut |item| match item {
@@ -34,19 +38,39 @@ fn metadata_may_follow_items() {
     let body = br#"{"items":[{"a":1}, {"b":"]}"}],"kind":"PodList","metadata":{"continue":"next","resourceVersion":"9"}}"#;
     let (items, meta) = split(body, &[], 1 << 10);
     assert_eq!(items, [br#"{"a":1}"#.to_vec(), br#"{"b":"]}"}"#.to_vec()]);
-    assert_eq!(meta, Ok(ListMeta { version: Version::new("9"), next: Some("next".to_owned()) }));
+    assert_eq!(
+        meta,
+        Ok(ListMeta {
+            version: Version::new("9"),
+            next: Some("next".to_owned())
+        })
+    );
 }
 
 #[test]
 fn metadata_is_known_before_the_first_item_when_it_comes_first() {
     let mut splitter = ListSplitter::new(1 << 10);
-    splitter.push(br#"{"metadata":{"resourceVersion":"9","continue":""},"items":[{"#, &mut |_| {}).unwrap();
-    assert_eq!(splitter.meta(), Some(&ListMeta { version: Version::new("9"), next: None }));
+    splitter
+        .push(
+            br#"{"metadata":{"resourceVersion":"9","continue":""},"items":[{"#,
+            &mut |_| {},
+        )
+        .unwrap();
+    assert_eq!(
+        splitter.meta(),
+        Some(&ListMeta {
+            version: Version::new("9"),
+            next: None
+        })
+    );
 }
 
 #[test]
 fn an_empty_list_may_be_null_or_without_elements() {
-    for body in [&br#"{"metadata":{"resourceVersion":"1"},"items":null}"#[..], br#"{"items" : [ ] ,"metadata":{"resourceVersion":"1"}} "#] {
+    for body in [
+        &br#"{"metadata":{"resourceVersion":"1"},"items":null}"#[..],
+        br#"{"items" : [ ] ,"metadata":{"resourceVersion":"1"}} "#,
+    ] {
         let (items, meta) = split(body, &[], 1 << 10);
         assert!(items.is_empty());
         assert!(meta.is_ok());
@@ -64,23 +88,54 @@ fn what_is_no_list_is_an_error_that_says_where() {
     for (body, error) in [
         (&b"<html>"[..], FrameError::Unexpected { byte: b'<', at: 0 }),
         (br#"{"kind":"Status"}"#, FrameError::NoItems),
-        (br#"{"items":[{"a":1}"#, FrameError::Truncated { items: 1, bytes: 17 }),
+        (
+            br#"{"items":[{"a":1}"#,
+            FrameError::Truncated {
+                items: 1,
+                bytes: 17,
+            },
+        ),
         (b"", FrameError::Truncated { items: 0, bytes: 0 }),
-        (br#"{"items":[{"a":1} {"b":2}]}"#, FrameError::Unexpected { byte: b'{', at: 18 }),
-        (br#"{"items":[,]}"#, FrameError::Unexpected { byte: b',', at: 10 }),
-        (br#"{"items":[1,]}"#, FrameError::Unexpected { byte: b']', at: 12 }),
-        (br#"{"items":[]}x"#, FrameError::Unexpected { byte: b'x', at: 12 }),
-        (br#"{"items":[]}"#, FrameError::Metadata("it is missing".to_owned())),
-        (br#"{"items":[],"metadata":{}}"#, FrameError::Metadata("resourceVersion is missing".to_owned())),
+        (
+            br#"{"items":[{"a":1} {"b":2}]}"#,
+            FrameError::Unexpected { byte: b'{', at: 18 },
+        ),
+        (
+            br#"{"items":[,]}"#,
+            FrameError::Unexpected { byte: b',', at: 10 },
+        ),
+        (
+            br#"{"items":[1,]}"#,
+            FrameError::Unexpected { byte: b']', at: 12 },
+        ),
+        (
+            br#"{"items":[]}x"#,
+            FrameError::Unexpected { byte: b'x', at: 12 },
+        ),
+        (
+            br#"{"items":[]}"#,
+            FrameError::Metadata("it is missing".to_owned()),
+        ),
+        (
+            br#"{"items":[],"metadata":{}}"#,
+            FrameError::Metadata("resourceVersion is missing".to_owned()),
+        ),
     ] {
-        assert_eq!(split(body, &[3, 7], 1 << 10).1.unwrap_err(), error, "{}", String::from_utf8_lossy(body));
+        assert_eq!(
+            split(body, &[3, 7], 1 << 10).1.unwrap_err(),
+            error,
+            "{}",
+            String::from_utf8_lossy(body)
+        );
     }
 }
 
 #[test]
 fn a_metadata_without_end_is_not_kept() {
     let mut splitter = ListSplitter::new(1 << 10);
-    splitter.push(br#"{"metadata":{"continue":""#, &mut |_| {}).unwrap();
+    splitter
+        .push(br#"{"metadata":{"continue":""#, &mut |_| {})
+        .unwrap();
     for _ in 0..64 {
         splitter.push(&[b'a'; 1 << 16], &mut |_| {}).unwrap();
     }
@@ -92,7 +147,9 @@ fn a_metadata_without_end_is_not_kept() {
 #[test]
 fn an_oversized_item_is_skipped_and_the_next_one_is_not() {
     let big = "x".repeat(200);
-    let body = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{{"a":1}},{{"name":"{big}"}},{{"b":2}}]}}"#);
+    let body = format!(
+        r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{{"a":1}},{{"name":"{big}"}},{{"b":2}}]}}"#
+    );
     for cuts in [&[][..], &[60, 61, 90, 200], &[120]] {
         let (items, meta) = split(body.as_bytes(), cuts, 100);
         assert!(meta.is_ok());

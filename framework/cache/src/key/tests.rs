@@ -24,7 +24,10 @@ fn malformed_keys_are_refused() {
 
 #[test]
 fn keys_of_one_namespace_sort_together() {
-    let mut keys: Vec<_> = ["a-b/a", "a/z", "a/b", "a"].iter().map(|text| Key::parse(text).unwrap()).collect();
+    let mut keys: Vec<_> = ["a-b/a", "a/z", "a/b", "a"]
+        .iter()
+        .map(|text| Key::parse(text).unwrap())
+        .collect();
     keys.sort();
     let texts: Vec<_> = keys.iter().map(Key::as_str).collect();
     assert_eq!(texts, ["a", "a/b", "a/z", "a-b/a"]);

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 use crate::envelope::Text;
 
@@ -32,7 +34,10 @@ impl Path {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
             let (literal, length) = match next {
-                '\\' => (rest.chars().nth(1), 1 + rest.chars().nth(1).map_or(0, char::len_utf8)),
+                '\\' => (
+                    rest.chars().nth(1),
+                    1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+                ),
                 '.' => (None, 1),
                 '[' if rest.starts_with("[*]") => (None, 3),
                 other => (Some(other), other.len_utf8()),
@@ -50,7 +55,10 @@ impl Path {
         if !name.is_empty() {
             steps.push(Step::Field(name.into()));
         }
-        Self { text: text.into(), steps: steps.into() }
+        Self {
+            text: text.into(),
+            steps: steps.into(),
+        }
     }
 
     /// The path as it was written.
@@ -63,7 +71,10 @@ impl Path {
     pub(crate) fn values(&self, json: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         if !self.steps.is_empty() {
-            let walk = Walk { steps: &self.steps, found: &mut found };
+            let walk = Walk {
+                steps: &self.steps,
+                found: &mut found,
+            };
             // what the document says before a syntax error still counts: its identity was accepted
             let _ = walk.deserialize(&mut serde_json::Deserializer::from_slice(json));
         }
@@ -112,7 +123,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
         };
         while let Some(key) = map.next_key::<Text<'de>>()? {
             if name.is_some_and(|name| **name == *key.0) {
-                map.next_value_seed(Walk { steps: rest, found: self.found })?;
+                map.next_value_seed(Walk {
+                    steps: rest,
+                    found: self.found,
+                })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -122,7 +136,15 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         match self.steps.split_first() {
-            Some((Step::Each, rest)) => while seq.next_element_seed(Walk { steps: rest, found: self.found })?.is_some() {},
+            Some((Step::Each, rest)) => {
+                while seq
+                    .next_element_seed(Walk {
+                        steps: rest,
+                        found: self.found,
+                    })?
+                    .is_some()
+                {}
+            }
             _ => while seq.next_element::<IgnoredAny>()?.is_some() {},
         }
         Ok(())
@@ -160,8 +182,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
 /// Decodes the one member that `names` lead to; `None` if it is absent or no `T`.
 pub(super) fn member<T: DeserializeOwned>(json: &[u8], names: &[&str]) -> Option<T> {
-    let seed = Member { names, kind: PhantomData };
-    seed.deserialize(&mut serde_json::Deserializer::from_slice(json)).ok().flatten()
+    let seed = Member {
+        names,
+        kind: PhantomData,
+    };
+    seed.deserialize(&mut serde_json::Deserializer::from_slice(json))
+        .ok()
+        .flatten()
 }
 
 struct Member<'a, T> {
@@ -193,7 +220,10 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Member<'_, T> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match self.names.split_first() {
                 Some((name, rest)) if *name == key.0 => {
-                    found = map.next_value_seed(Member { names: rest, kind: PhantomData })?;
+                    found = map.next_value_seed(Member {
+                        names: rest,
+                        kind: PhantomData,
+                    })?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -39,8 +39,20 @@ fn a_path_reads_one_value_of_any_plain_type() {
     assert_eq!(read("spec.replicas").as_deref(), Some("3"));
     assert_eq!(read("spec.paused").as_deref(), Some("true"));
     assert_eq!(read("spec.ratio").as_deref(), Some("0.5"));
-    assert_eq!(read(r"metadata.labels.app\.kubernetes\.io/name").as_deref(), Some("web"));
-    for absent in ["", ".", "spec", "spec.nothing", "spec.nodeName.deeper", "spec.volumes", "other", "metadata.labels.app"] {
+    assert_eq!(
+        read(r"metadata.labels.app\.kubernetes\.io/name").as_deref(),
+        Some("web")
+    );
+    for absent in [
+        "",
+        ".",
+        "spec",
+        "spec.nothing",
+        "spec.nodeName.deeper",
+        "spec.volumes",
+        "other",
+        "metadata.labels.app",
+    ] {
         assert_eq!(read(absent), None, "{absent}");
     }
 }
@@ -48,8 +60,14 @@ fn a_path_reads_one_value_of_any_plain_type() {
 #[test]
 fn a_path_reads_every_element_of_a_list() {
     let pod = envelope::open(POD.as_bytes()).unwrap();
-    assert_eq!(pod.values(&super::Path::new("spec.volumes[*].configMap.name")), ["c1", "c2"]);
-    assert_eq!(pod.values(&super::Path::new("metadata.finalizers[*]")), ["a/b"]);
+    assert_eq!(
+        pod.values(&super::Path::new("spec.volumes[*].configMap.name")),
+        ["c1", "c2"]
+    );
+    assert_eq!(
+        pod.values(&super::Path::new("metadata.finalizers[*]")),
+        ["a/b"]
+    );
 }
 
 #[test]
@@ -59,16 +77,25 @@ fn metadata_is_parsed_when_asked_for() {
     assert_eq!(pod.annotations()["note"], "x");
     assert_eq!(pod.finalizers(), ["a/b"]);
     let owner = &pod.owner_refs()[0];
-    assert_eq!((owner.kind.as_str(), owner.uid.as_str(), owner.controller), ("ReplicaSet", "u0", true));
+    assert_eq!(
+        (owner.kind.as_str(), owner.uid.as_str(), owner.controller),
+        ("ReplicaSet", "u0", true)
+    );
 }
 
 #[test]
 fn an_object_is_decoded_once_for_its_type() {
     let pod = envelope::open(POD.as_bytes()).unwrap();
-    let (first, second) = (pod.decode::<Thing>().unwrap(), pod.clone().decode::<Thing>().unwrap());
+    let (first, second) = (
+        pod.decode::<Thing>().unwrap(),
+        pod.clone().decode::<Thing>().unwrap(),
+    );
     assert_eq!(first.spec.node_name, "n1");
     assert!(Arc::ptr_eq(&first, &second));
-    assert_eq!(pod.decode::<serde_json::Value>().unwrap()["spec"]["replicas"], 3);
+    assert_eq!(
+        pod.decode::<serde_json::Value>().unwrap()["spec"]["replicas"],
+        3
+    );
 }
 
 #[test]
@@ -76,6 +103,9 @@ fn a_decode_error_names_key_and_path_but_no_value() {
     let pod = envelope::open(POD.as_bytes()).unwrap();
     for _ in 0..2 {
         let text = pod.decode::<Wrong>().unwrap_err().to_string();
-        assert!(text.contains("default/web") && text.contains("spec.nodeName") && !text.contains("n1"), "{text}");
+        assert!(
+            text.contains("default/web") && text.contains("spec.nodeName") && !text.contains("n1"),
+            "{text}"
+        );
     }
 }

@@ -39,12 +39,38 @@ pub(crate) struct Reflector {
 }
 
 impl Reflector {
-    pub(crate) fn new(core: Arc<InformerCore>, client: kube::Client, options: InformerOptions, fifo: Address<DeltaFifo>, link: &Link) -> Self {
+    pub(crate) fn new(
+        core: Arc<InformerCore>,
+        client: kube::Client,
+        options: InformerOptions,
+        fifo: Address<DeltaFifo>,
+        link: &Link,
+    ) -> Self {
         let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
         let (shared, age) = (core.clone(), clock.clone());
-        link.report("informer", move || serde_json::to_value(shared.status(age.now())).unwrap_or_default());
-        let caller = Caller::new(client, core.kind().path(core.scope()), clock.clone(), options.answer);
-        Self { run: Some(Run { core, caller, options, fifo, link: link.clone(), clock, entropy, session: 0, lists: None, complete: true }) }
+        link.report("informer", move || {
+            serde_json::to_value(shared.status(age.now())).unwrap_or_default()
+        });
+        let caller = Caller::new(
+            client,
+            core.kind().path(core.scope()),
+            clock.clone(),
+            options.answer,
+        );
+        Self {
+            run: Some(Run {
+                core,
+                caller,
+                options,
+                fifo,
+                link: link.clone(),
+                clock,
+                entropy,
+                session: 0,
+                lists: None,
+                complete: true,
+            }),
+        }
     }
 }
 
@@ -77,17 +103,35 @@ struct Run {
 impl Run {
     async fn run(mut self) {
         self.core.lost();
-        let Ok(Position { session, version, exact }) = self.fifo.ask(Resume).await else { return };
+        let Ok(Position {
+            session,
+            version,
+            exact,
+        }) = self.fifo.ask(Resume).await
+        else {
+            return;
+        };
         self.session = session;
-        let Self { options, entropy, .. } = &self;
-        let mut machine = Machine::new(version, exact, options.page_size, options.silence, entropy.clone());
+        let Self {
+            options, entropy, ..
+        } = &self;
+        let mut machine = Machine::new(
+            version,
+            exact,
+            options.page_size,
+            options.silence,
+            entropy.clone(),
+        );
         loop {
             let plan = machine.plan(self.clock.now());
             match plan {
                 Plan::Wait(until) => {
                     self.core.lost();
                     self.note(InformerState::Waiting, &machine, None);
-                    let (wake, asked) = (pin!(self.clock.sleep_until(until)), pin!(self.core.relist_asked.notified()));
+                    let (wake, asked) = (
+                        pin!(self.clock.sleep_until(until)),
+                        pin!(self.core.relist_asked.notified()),
+                    );
                     if let Either::Right(_) = select(wake, asked).await {
                         machine.asked();
                     }
@@ -104,7 +148,9 @@ impl Run {
                 }
                 Plan::Watch { version, timeout } => {
                     let end = self.watch(&mut machine, &version, timeout).await;
-                    self.core.count(|counters| *counters.watch_ends.entry(cause(&end)).or_default() += 1);
+                    self.core.count(|counters| {
+                        *counters.watch_ends.entry(cause(&end)).or_default() += 1
+                    });
                     if matches!(end, End::Asked) {
                         machine.asked();
                     }
@@ -137,19 +183,36 @@ impl Run {
         self.note(InformerState::Listing, machine, None);
         if list.token.is_none() {
             self.complete = true;
-            self.core.count(|counters| *counters.relists.entry(list.reason.as_str()).or_default() += 1);
-            let cause = if self.core.synced() { Cause::Relist } else { Cause::Initial };
-            let replace = Replace { epoch: self.core.next_epoch(), authoritative: list.at == At::Now, cause };
+            self.core
+                .count(|counters| *counters.relists.entry(list.reason.as_str()).or_default() += 1);
+            let cause = if self.core.synced() {
+                Cause::Relist
+            } else {
+                Cause::Initial
+            };
+            let replace = Replace {
+                epoch: self.core.next_epoch(),
+                authoritative: list.at == At::Now,
+                cause,
+            };
             self.mark(What::ReplaceBegin(replace));
         }
         self.core.count(|counters| counters.lists += 1);
         let meta = self.page(machine, &list).await?;
         if let Some(version) = machine.listed(&meta) {
-            if list.at == At::Now && self.core.low_water().is_some_and(|low| version.is_before(&low)) {
+            if list.at == At::Now
+                && self
+                    .core
+                    .low_water()
+                    .is_some_and(|low| version.is_before(&low))
+            {
                 tracing::warn!(resource = %self.core.kind(), %version, "the server went back in time; its state is taken as it is now");
                 self.core.count(|counters| counters.histories += 1);
             }
-            self.mark(What::ReplaceEnd { version, complete: self.complete });
+            self.mark(What::ReplaceEnd {
+                version,
+                complete: self.complete,
+            });
             self.lists = None;
             self.note(InformerState::Watching, machine, None);
         }
@@ -186,7 +249,11 @@ impl Run {
         // damaged bytes may have swallowed others
         self.complete &= bad.key.is_some() && !bad.damaged;
         match bad.key {
-            Some(key) => deltas.push(self.set_aside(Delta::Unreadable { key, version: bad.version, reason: bad.reason })),
+            Some(key) => deltas.push(self.set_aside(Delta::Unreadable {
+                key,
+                version: bad.version,
+                reason: bad.reason,
+            })),
             None => {
                 self.core.count(|counters| counters.unidentified += 1);
                 tracing::error!(resource = %self.core.kind(), reason = bad.reason, "an object in a list has no name; deletions found by this list are held back");
@@ -201,7 +268,12 @@ impl Run {
         delta
     }
 
-    async fn watch(&mut self, machine: &mut Machine, version: &Version, timeout: std::time::Duration) -> End {
+    async fn watch(
+        &mut self,
+        machine: &mut Machine,
+        version: &Version,
+        timeout: std::time::Duration,
+    ) -> End {
         self.core.count(|counters| counters.watches += 1);
         let mut body = match self.caller.watch(version, timeout).await {
             Ok(body) => body,
@@ -237,7 +309,10 @@ impl Run {
     }
 
     async fn chunk(&self, body: &mut Body, deadline: Instant) -> Heard {
-        let (asked, late) = (pin!(self.core.relist_asked.notified()), pin!(self.clock.sleep_until(deadline)));
+        let (asked, late) = (
+            pin!(self.core.relist_asked.notified()),
+            pin!(self.clock.sleep_until(deadline)),
+        );
         match select(pin!(body.next()), select(asked, late)).await {
             Either::Left((Ok(Some(chunk)), _)) => Heard::Chunk(chunk),
             Either::Left((Ok(None) | Err(_), _)) => Heard::End,
@@ -247,22 +322,30 @@ impl Run {
     }
 
     /// Hands events over in order; the position moves only behind what was handed over.
-    async fn events(&mut self, machine: &mut Machine, events: Vec<Event>, now: Instant) -> Option<End> {
+    async fn events(
+        &mut self,
+        machine: &mut Machine,
+        events: Vec<Event>,
+        now: Instant,
+    ) -> Option<End> {
         let mut deltas = Vec::new();
         for event in events {
             match event {
                 Event::Delta(kind, delta) => {
-                    self.core.count(|counters| *counters.events.entry(kind).or_default() += 1);
+                    self.core
+                        .count(|counters| *counters.events.entry(kind).or_default() += 1);
                     deltas.push(self.set_aside(delta));
                 }
                 Event::Bookmark(version) => {
-                    self.core.count(|counters| *counters.events.entry("bookmark").or_default() += 1);
+                    self.core
+                        .count(|counters| *counters.events.entry("bookmark").or_default() += 1);
                     self.told(machine, std::mem::take(&mut deltas)).await;
                     machine.advanced(&version);
                     self.mark(What::Bookmark(version));
                 }
                 Event::Error(status) => {
-                    self.core.count(|counters| *counters.events.entry("error").or_default() += 1);
+                    self.core
+                        .count(|counters| *counters.events.entry("error").or_default() += 1);
                     self.told(machine, deltas).await;
                     return Some(End::Error(Failure::Refused(status)));
                 }
@@ -280,7 +363,10 @@ impl Run {
     }
 
     async fn told(&mut self, machine: &mut Machine, deltas: Vec<Delta>) {
-        let versions: Vec<_> = deltas.iter().filter_map(|delta| delta.version().cloned()).collect();
+        let versions: Vec<_> = deltas
+            .iter()
+            .filter_map(|delta| delta.version().cloned())
+            .collect();
         self.hand_over(deltas, false).await;
         for version in versions {
             machine.advanced(&version);
@@ -289,17 +375,28 @@ impl Run {
 
     /// Waits until there is room: this is where a server is made to wait for a slow indexer.
     async fn hand_over(&mut self, deltas: Vec<Delta>, listed: bool) {
-        let credits = if listed { &self.core.list_credits } else { &self.core.watch_credits };
+        let credits = if listed {
+            &self.core.list_credits
+        } else {
+            &self.core.watch_credits
+        };
         let mut deltas = deltas.into_iter().peekable();
         while deltas.peek().is_some() {
             let deltas: Vec<_> = deltas.by_ref().take(BATCH).collect();
             let count = u32::try_from(deltas.len()).unwrap_or(u32::MAX);
             // the core never closes its credits
-            let Ok(permits) = credits.clone().acquire_many_owned(count).await else { return };
+            let Ok(permits) = credits.clone().acquire_many_owned(count).await else {
+                return;
+            };
             if listed {
-                self.core.count(|counters| counters.listed += u64::from(count));
+                self.core
+                    .count(|counters| counters.listed += u64::from(count));
             }
-            self.fifo.tell(Deltas { session: self.session, deltas, permits });
+            self.fifo.tell(Deltas {
+                session: self.session,
+                deltas,
+                permits,
+            });
         }
     }
 
@@ -313,7 +410,10 @@ impl Run {
     }
 
     fn mark(&self, what: What) {
-        self.fifo.tell(Mark { session: self.session, what });
+        self.fifo.tell(Mark {
+            session: self.session,
+            what,
+        });
     }
 
     /// Shows state and trouble, and logs trouble when it begins, changes kind or ends.
@@ -335,8 +435,15 @@ impl Run {
         let text = degraded.as_ref().map(ToString::to_string);
         if self.core.note_state(state, degraded.clone()) {
             match &degraded {
-                Some(Degraded { cause: TroubleCause::Missing, .. }) => tracing::info!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default()),
-                Some(_) => tracing::warn!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default()),
+                Some(Degraded {
+                    cause: TroubleCause::Missing,
+                    ..
+                }) => {
+                    tracing::info!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default())
+                }
+                Some(_) => {
+                    tracing::warn!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default())
+                }
                 None => tracing::info!(resource = %self.core.kind(), "the server answers again"),
             }
         }
@@ -355,8 +462,12 @@ enum Heard {
 /// Label of a counter.
 fn cause(end: &End) -> &'static str {
     match end {
-        End::NotOpened(failure) if failure.status().is_some_and(|status| status.is_expired()) => "expired",
-        End::Error(failure) if failure.status().is_some_and(|status| status.is_expired()) => "expired",
+        End::NotOpened(failure) if failure.status().is_some_and(|status| status.is_expired()) => {
+            "expired"
+        }
+        End::Error(failure) if failure.status().is_some_and(|status| status.is_expired()) => {
+            "expired"
+        }
         End::NotOpened(_) => "refused",
         End::Closed => "closed",
         End::Error(_) => "error",

@@ -43,7 +43,11 @@ pub(crate) struct Status {
 }
 
 fn words(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {text}") }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(": {text}")
+    }
 }
 
 impl Status {
@@ -67,14 +71,28 @@ impl Status {
             reason: Option<String>,
         }
         let raw: Raw = serde_json::from_slice(body).unwrap_or_default();
-        let (reason, message) = (raw.reason.unwrap_or_default(), raw.message.unwrap_or_default());
+        let (reason, message) = (
+            raw.reason.unwrap_or_default(),
+            raw.message.unwrap_or_default(),
+        );
         let details = raw.details.unwrap_or_default();
-        let told = details.retry_after_seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()));
+        let told = details
+            .retry_after_seconds
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.into()));
         let causes = details.causes.unwrap_or_default();
         // servers before 1.19 give the cause in words only
-        let too_large = causes.iter().any(|cause| cause.reason.as_deref() == Some("ResourceVersionTooLarge"))
+        let too_large = causes
+            .iter()
+            .any(|cause| cause.reason.as_deref() == Some("ResourceVersionTooLarge"))
             || (reason == "Timeout" && message.contains("Too large resource version"));
-        Self { code: raw.code.unwrap_or(http), reason, message, retry_after: retry_after.or(told), too_large }
+        Self {
+            code: raw.code.unwrap_or(http),
+            reason,
+            message,
+            retry_after: retry_after.or(told),
+            too_large,
+        }
     }
 
     /// The version or token asked for is no longer known.
@@ -96,6 +114,8 @@ impl Failure {
     }
 
     pub(crate) fn retry_after(&self) -> Duration {
-        self.status().and_then(|status| status.retry_after).unwrap_or_default()
+        self.status()
+            .and_then(|status| status.retry_after)
+            .unwrap_or_default()
     }
 }

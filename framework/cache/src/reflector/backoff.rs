@@ -19,12 +19,18 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new() -> Self {
-        Self { base: MIN, over: None }
+        Self {
+            base: MIN,
+            over: None,
+        }
     }
 
     /// When to try again after a failure at `now`, but not before `floor` has passed.
     pub(crate) fn next(&mut self, now: Instant, floor: Duration, entropy: &Entropy) -> Instant {
-        if self.over.is_some_and(|over| now.saturating_duration_since(over) >= RESET) {
+        if self
+            .over
+            .is_some_and(|over| now.saturating_duration_since(over) >= RESET)
+        {
             self.base = MIN;
         }
         let delay = (self.base + self.base.mul_f64(entropy.unit())).max(floor);
@@ -43,11 +49,16 @@ mod tests {
 
     #[test]
     fn delays_double_from_800_ms_to_30_s_with_full_jitter_and_reset_after_two_healthy_minutes() {
-        let (mut backoff, entropy, mut now) = (Backoff::new(), Entropy::seeded(1), Clock::system().now());
+        let (mut backoff, entropy, mut now) =
+            (Backoff::new(), Entropy::seeded(1), Clock::system().now());
         for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
             let until = backoff.next(now, Duration::ZERO, &entropy);
             let delay = (until - now).as_secs_f64();
-            assert!((base..2.0 * base).contains(&delay), "{delay} is not in [{base}, {})", 2.0 * base);
+            assert!(
+                (base..2.0 * base).contains(&delay),
+                "{delay} is not in [{base}, {})",
+                2.0 * base
+            );
             now = until + Duration::from_secs(119);
         }
         now += Duration::from_secs(1);
@@ -57,6 +68,9 @@ mod tests {
     #[test]
     fn a_delay_asked_for_by_the_server_is_a_floor() {
         let (mut backoff, now) = (Backoff::new(), Clock::system().now());
-        assert_eq!(backoff.next(now, Duration::from_secs(20), &Entropy::seeded(1)), now + Duration::from_secs(20));
+        assert_eq!(
+            backoff.next(now, Duration::from_secs(20), &Entropy::seeded(1)),
+            now + Duration::from_secs(20)
+        );
     }
 }

@@ -43,7 +43,12 @@ pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
         Err(error) => {
             let found = envelope::open(inner(line)).err();
             let (key, version) = found.map_or((None, None), |bad| (bad.key, bad.version));
-            return unreadable(BadObject { key, version, reason: describe(&error), damaged: true });
+            return unreadable(BadObject {
+                key,
+                version,
+                reason: describe(&error),
+                damaged: true,
+            });
         }
     };
     let object = raw.object.get().as_bytes();
@@ -53,9 +58,27 @@ pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
         "DELETED" => match envelope::open(object) {
             Ok(last) => {
                 let (key, version) = (last.key().clone(), last.meta().resource_version.clone());
-                Event::Delta("deleted", Delta::Gone { key, version: Some(version), last: Some(last) })
+                Event::Delta(
+                    "deleted",
+                    Delta::Gone {
+                        key,
+                        version: Some(version),
+                        last: Some(last),
+                    },
+                )
             }
-            Err(BadObject { key: Some(key), version, .. }) => Event::Delta("deleted", Delta::Gone { key, version, last: None }),
+            Err(BadObject {
+                key: Some(key),
+                version,
+                ..
+            }) => Event::Delta(
+                "deleted",
+                Delta::Gone {
+                    key,
+                    version,
+                    last: None,
+                },
+            ),
             Err(bad) => unreadable(bad),
         },
         "BOOKMARK" => match envelope::bookmark(object) {
@@ -76,7 +99,14 @@ fn seen(name: &'static str, object: &[u8]) -> Event {
 
 fn unreadable(bad: BadObject) -> Event {
     match bad.key {
-        Some(key) => Event::Delta("unreadable", Delta::Unreadable { key, version: bad.version, reason: bad.reason }),
+        Some(key) => Event::Delta(
+            "unreadable",
+            Delta::Unreadable {
+                key,
+                version: bad.version,
+                reason: bad.reason,
+            },
+        ),
         None => Event::Unknown(bad.reason),
     }
 }
@@ -84,5 +114,7 @@ fn unreadable(bad: BadObject) -> Event {
 /// The bytes of the object in a line that is no JSON.
 fn inner(line: &[u8]) -> &[u8] {
     const MEMBER: &[u8] = b"\"object\":";
-    memchr::memmem::find(line, MEMBER).and_then(|at| line.get(at + MEMBER.len()..)).unwrap_or_default()
+    memchr::memmem::find(line, MEMBER)
+        .and_then(|at| line.get(at + MEMBER.len()..))
+        .unwrap_or_default()
 }

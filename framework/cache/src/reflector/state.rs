@@ -115,11 +115,20 @@ pub(crate) enum End {
 
 #[derive(Debug)]
 enum State {
-    List { reason: Reason, token: Option<String>, at: Option<Version> },
+    List {
+        reason: Reason,
+        token: Option<String>,
+        at: Option<Version>,
+    },
     Watch,
-    Watching { opened: Instant },
+    Watching {
+        opened: Instant,
+    },
     Probe,
-    Waiting { until: Instant, then: Next },
+    Waiting {
+        until: Instant,
+        then: Next,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,11 +163,31 @@ pub(crate) struct Machine {
 impl Machine {
     /// Begins behind `version`, or with nothing. `exact` says whether nothing newer was handed over: where it was not, and versions have no order,
     /// resuming could tell old states as new.
-    pub(crate) fn new(version: Option<Version>, exact: bool, page_size: u32, silence: Duration, entropy: Entropy) -> Self {
+    pub(crate) fn new(
+        version: Option<Version>,
+        exact: bool,
+        page_size: u32,
+        silence: Duration,
+        entropy: Entropy,
+    ) -> Self {
         let (state, quorum) = match &version {
-            None => (State::List { reason: Reason::Initial, token: None, at: None }, false),
+            None => (
+                State::List {
+                    reason: Reason::Initial,
+                    token: None,
+                    at: None,
+                },
+                false,
+            ),
             Some(version) if exact || version.is_ordered() => (State::Watch, false),
-            Some(_) => (State::List { reason: Reason::Restarted, token: None, at: None }, true),
+            Some(_) => (
+                State::List {
+                    reason: Reason::Restarted,
+                    token: None,
+                    at: None,
+                },
+                true,
+            ),
         };
         Self {
             page_size,
@@ -184,13 +213,21 @@ impl Machine {
                 return Plan::Wait(until);
             }
             self.state = match then {
-                Next::List(reason) => State::List { reason, token: None, at: None },
+                Next::List(reason) => State::List {
+                    reason,
+                    token: None,
+                    at: None,
+                },
                 Next::Watch => State::Watch,
             };
         }
         if self.asked && !matches!(self.state, State::List { token: Some(_), .. }) {
             (self.asked, self.quorum) = (false, true);
-            self.state = State::List { reason: Reason::Asked, token: None, at: None };
+            self.state = State::List {
+                reason: Reason::Asked,
+                token: None,
+                at: None,
+            };
         }
         match (&self.state, &self.version) {
             (State::List { reason, token, .. }, _) => Plan::List(self.list(*reason, token.clone())),
@@ -202,7 +239,11 @@ impl Machine {
                 Plan::Watch { version, timeout }
             }
             (_, None) => {
-                self.state = State::List { reason: Reason::Initial, token: None, at: None };
+                self.state = State::List {
+                    reason: Reason::Initial,
+                    token: None,
+                    at: None,
+                };
                 Plan::List(self.list(Reason::Initial, None))
             }
         }
@@ -216,12 +257,19 @@ impl Machine {
         };
         // a page of a list "not older than" is cut from etcd, the whole of it comes out of the server's cache
         let paged = !self.unpaged && !matches!(at, At::NotOlderThan(_));
-        List { at, limit: paged.then_some(self.page_size), token, reason }
+        List {
+            at,
+            limit: paged.then_some(self.page_size),
+            token,
+            reason,
+        }
     }
 
     /// Whether the list being read may be taken at `version`, which is known now; `None` if its items come before its version.
     pub(crate) fn accept(&self, version: Option<&Version>) -> Result<(), Failure> {
-        let (false, Some(known)) = (self.quorum, &self.version) else { return Ok(()) };
+        let (false, Some(known)) = (self.quorum, &self.version) else {
+            return Ok(());
+        };
         match version {
             None => Err(Failure::UnknownAge),
             Some(version) if version.is_before(known) => Err(Failure::Old(version.clone())),
@@ -231,21 +279,31 @@ impl Machine {
 
     /// A page is complete. Returns the list's version with the last.
     pub(crate) fn listed(&mut self, meta: &ListMeta) -> Option<Version> {
-        let State::List { token, at, .. } = &mut self.state else { return None };
+        let State::List { token, at, .. } = &mut self.state else {
+            return None;
+        };
         let version = at.get_or_insert_with(|| meta.version.clone()).clone();
         if meta.next.is_some() {
             token.clone_from(&meta.next);
             return None;
         }
         self.version = Some(version.clone());
-        (self.quorum, self.unpaged, self.stream_errors, self.probed, self.trouble) = (false, false, 0, None, None);
+        (
+            self.quorum,
+            self.unpaged,
+            self.stream_errors,
+            self.probed,
+            self.trouble,
+        ) = (false, false, 0, None, None);
         self.state = State::Watch;
         Some(version)
     }
 
     /// The list could not be read to its end: it begins anew.
     pub(crate) fn list_failed(&mut self, failure: &Failure, now: Instant) {
-        let State::List { reason, token, .. } = &self.state else { return };
+        let State::List { reason, token, .. } = &self.state else {
+            return;
+        };
         let (reason, continued) = (*reason, token.is_some());
         let expired = failure.status().is_some_and(|status| status.is_expired());
         let cached = !self.quorum;
@@ -264,12 +322,20 @@ impl Machine {
             _ => false,
         };
         if at_once {
-            self.state = State::List { reason, token: None, at: None };
+            self.state = State::List {
+                reason,
+                token: None,
+                at: None,
+            };
             return;
         }
         self.trouble = Some(Trouble::of("list", failure.code()));
         let missing = failure.code() == Some(404);
-        let reason = if missing && cached && self.version.is_some() { Reason::Missing } else { reason };
+        let reason = if missing && cached && self.version.is_some() {
+            Reason::Missing
+        } else {
+            reason
+        };
         self.wait(now, failure, Next::List(reason));
     }
 
@@ -290,7 +356,11 @@ impl Machine {
             self.silence = self.base_silence;
         }
         self.stream_errors = 0;
-        if !self.version.as_ref().is_some_and(|known| version.is_before(known)) {
+        if !self
+            .version
+            .as_ref()
+            .is_some_and(|known| version.is_before(known))
+        {
             self.version = Some(version.clone());
         }
     }
@@ -301,7 +371,9 @@ impl Machine {
     }
 
     pub(crate) fn watch_ended(&mut self, end: &End, now: Instant) {
-        let State::Watching { opened } = self.state else { return };
+        let State::Watching { opened } = self.state else {
+            return;
+        };
         let short = now.saturating_duration_since(opened) < SHORT;
         let politely = Failure::Transport(String::new());
         match end {
@@ -316,7 +388,11 @@ impl Machine {
                     if short && matches!(end, End::Error(_)) {
                         return self.wait(now, failure, Next::List(Reason::Expired));
                     }
-                    self.state = State::List { reason: Reason::Expired, token: None, at: None };
+                    self.state = State::List {
+                        reason: Reason::Expired,
+                        token: None,
+                        at: None,
+                    };
                     return;
                 }
                 if status.is_some_and(|status| status.too_large) {
@@ -346,9 +422,17 @@ impl Machine {
 
     /// The server answered the probe with its version.
     pub(crate) fn probed(&mut self, version: Version) {
-        if self.version.as_ref().is_some_and(|known| version.is_before(known)) {
+        if self
+            .version
+            .as_ref()
+            .is_some_and(|known| version.is_before(known))
+        {
             self.quorum = true;
-            self.state = State::List { reason: Reason::History, token: None, at: None };
+            self.state = State::List {
+                reason: Reason::History,
+                token: None,
+                at: None,
+            };
             return;
         }
         self.silence = (self.silence * 2).min(MAX_SILENCE);
@@ -378,7 +462,11 @@ impl Machine {
 
     fn wait(&mut self, now: Instant, failure: &Failure, then: Next) {
         let until = self.backoff.next(now, failure.retry_after(), &self.entropy);
-        let until = if failure.code() == Some(404) { until.min(now + self.missing_retry()) } else { until };
+        let until = if failure.code() == Some(404) {
+            until.min(now + self.missing_retry())
+        } else {
+            until
+        };
         self.state = State::Waiting { until, then };
     }
 

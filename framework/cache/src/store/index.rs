@@ -31,13 +31,22 @@ impl IndexSpec {
     /// the notation.
     #[must_use]
     pub fn path(path: &str) -> Self {
-        Self { name: path.into(), by: By::Path(Path::new(path)) }
+        Self {
+            name: path.into(),
+            by: By::Path(Path::new(path)),
+        }
     }
 
     /// By the values `of` gives for an object, under a `name` of its own. It runs on the informer's thread for every change, so it should be quick.
     #[must_use]
-    pub fn closure(name: &str, of: impl Fn(&Object) -> Result<Vec<String>, String> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), by: By::Closure(Arc::new(of)) }
+    pub fn closure(
+        name: &str,
+        of: impl Fn(&Object) -> Result<Vec<String>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            by: By::Closure(Arc::new(of)),
+        }
     }
 
     /// What the index is asked by.
@@ -50,7 +59,8 @@ impl IndexSpec {
     pub(super) fn values(&self, object: &Object) -> Result<Vec<String>, String> {
         match &self.by {
             By::Path(path) => Ok(object.values(path)),
-            By::Closure(of) => catch_unwind(AssertUnwindSafe(|| of(object))).unwrap_or_else(|_| Err("it panicked".to_owned())),
+            By::Closure(of) => catch_unwind(AssertUnwindSafe(|| of(object)))
+                .unwrap_or_else(|_| Err("it panicked".to_owned())),
         }
     }
 }
@@ -70,7 +80,11 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn new(spec: IndexSpec) -> Self {
-        Self { spec, keys: HashMap::new(), values: HashMap::new() }
+        Self {
+            spec,
+            keys: HashMap::new(),
+            values: HashMap::new(),
+        }
     }
 
     pub(super) fn set(&mut self, key: &Key, values: &[String]) {
@@ -80,7 +94,10 @@ impl Index {
         }
         let values: Vec<Arc<str>> = values.iter().map(|value| self.intern(value)).collect();
         for value in &values {
-            self.keys.entry(value.clone()).or_default().insert(key.clone());
+            self.keys
+                .entry(value.clone())
+                .or_default()
+                .insert(key.clone());
         }
         self.values.insert(key.clone(), values);
     }
@@ -101,7 +118,9 @@ impl Index {
     }
 
     fn intern(&self, value: &str) -> Arc<str> {
-        self.keys.get_key_value(value).map_or_else(|| value.into(), |(value, _)| value.clone())
+        self.keys
+            .get_key_value(value)
+            .map_or_else(|| value.into(), |(value, _)| value.clone())
     }
 
     #[cfg(test)]

@@ -28,8 +28,8 @@ pub(super) struct Settled {
     pub(super) stale: bool,
 }
 
-/// Decides. `grave` is when the key's last incarnation went, where that is later than the low-water mark. Only an `authoritative` list may be
-/// older than what is stored and still be right.
+/// Decides. `grave` is when the key went, if that is later than the low-water mark: no state up to then is news. Only an `authoritative` list may be
+/// older than what is known and still be right.
 pub(super) fn settle(
     stored: Option<&Object>,
     grave: Option<&Version>,
@@ -41,7 +41,10 @@ pub(super) fn settle(
     let mut stale = false;
     let mut current = stored;
     if let (Some(gone), Some(object)) = (gone, current) {
-        let old = gone.version.as_ref().is_some_and(|version| version.is_before(&object.meta().resource_version));
+        let old = gone
+            .version
+            .as_ref()
+            .is_some_and(|version| version.is_before(&object.meta().resource_version));
         if old && !authoritative {
             stale = true;
         } else {
@@ -57,29 +60,62 @@ pub(super) fn settle(
                 stale = true;
             } else {
                 changes.push(Change::Created(new.clone()));
-                return Settled { changes, outcome: Outcome::Put(new.clone()), stale };
+                return Settled {
+                    changes,
+                    outcome: Outcome::Put(new.clone()),
+                    stale,
+                };
             }
         }
         (Some(old), Some(new)) if old.is_same_state(new) => {}
-        (Some(old), Some(new)) if !authoritative && new.meta().resource_version.is_before(&old.meta().resource_version) => stale = true,
+        (Some(old), Some(new))
+            if !authoritative
+                && new
+                    .meta()
+                    .resource_version
+                    .is_before(&old.meta().resource_version) =>
+        {
+            stale = true
+        }
         (Some(old), Some(new)) => {
             if old.meta().uid == new.meta().uid {
-                changes.push(Change::Updated { old: old.clone(), new: new.clone() });
+                changes.push(Change::Updated {
+                    old: old.clone(),
+                    new: new.clone(),
+                });
             } else {
                 changes.push(deleted(old, None));
                 changes.push(Change::Created(new.clone()));
             }
-            return Settled { changes, outcome: Outcome::Put(new.clone()), stale };
+            return Settled {
+                changes,
+                outcome: Outcome::Put(new.clone()),
+                stale,
+            };
         }
     }
     let removed = stored.is_some() && current.is_none();
-    Settled { changes, outcome: if removed { Outcome::Remove } else { Outcome::Keep }, stale }
+    Settled {
+        changes,
+        outcome: if removed {
+            Outcome::Remove
+        } else {
+            Outcome::Keep
+        },
+        stale,
+    }
 }
 
 /// The final state is certain only if the deletion that was seen is that of the stored incarnation.
 fn deleted(stored: &Object, last: Option<&Object>) -> Change {
     match last.filter(|last| last.meta().uid == stored.meta().uid) {
-        Some(last) => Change::Deleted { last: last.clone(), certain: true },
-        None => Change::Deleted { last: stored.clone(), certain: false },
+        Some(last) => Change::Deleted {
+            last: last.clone(),
+            certain: true,
+        },
+        None => Change::Deleted {
+            last: stored.clone(),
+            certain: false,
+        },
     }
 }

@@ -19,7 +19,14 @@ mod tests;
 /// A store without objects: the one who may write, and the first of those who may read.
 pub(crate) fn store() -> (Writer, Reader) {
     let shelf = Arc::new(RwLock::new(Shelf::default()));
-    (Writer { shelf: shelf.clone(), low_water: None, graves: HashMap::new() }, Reader(shelf))
+    (
+        Writer {
+            shelf: shelf.clone(),
+            low_water: None,
+            graves: HashMap::new(),
+        },
+        Reader(shelf),
+    )
 }
 
 #[derive(Default)]
@@ -48,39 +55,68 @@ pub(crate) struct Reader(Arc<RwLock<Shelf>>);
 
 impl Reader {
     pub(crate) fn get(&self, key: &Key) -> Option<Object> {
-        read(&self.0).objects.get(key).map(|entry| entry.object.clone())
+        read(&self.0)
+            .objects
+            .get(key)
+            .map(|entry| entry.object.clone())
     }
 
     /// Why the newest state of the key cannot be read, if so.
     pub(crate) fn unreadable(&self, key: &Key) -> Option<Arc<str>> {
-        read(&self.0).unreadable.get(key).map(|entry| entry.reason.clone())
+        read(&self.0)
+            .unreadable
+            .get(key)
+            .map(|entry| entry.reason.clone())
     }
 
     pub(crate) fn all_unreadable(&self) -> Vec<(Key, Arc<str>)> {
-        read(&self.0).unreadable.iter().map(|(key, entry)| (key.clone(), entry.reason.clone())).collect()
+        read(&self.0)
+            .unreadable
+            .iter()
+            .map(|(key, entry)| (key.clone(), entry.reason.clone()))
+            .collect()
     }
 
     /// Objects by key, of all namespaces or of one.
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Object> {
         let shelf = read(&self.0);
         let Some(namespace) = namespace else {
-            return shelf.objects.values().map(|entry| entry.object.clone()).collect();
+            return shelf
+                .objects
+                .values()
+                .map(|entry| entry.object.clone())
+                .collect();
         };
         let from = Bound::Included(Key::new(Some(namespace), ""));
         let objects = shelf.objects.range((from, Bound::Unbounded));
-        objects.take_while(|(key, _)| key.namespace() == Some(namespace)).map(|(_, entry)| entry.object.clone()).collect()
+        objects
+            .take_while(|(key, _)| key.namespace() == Some(namespace))
+            .map(|(_, entry)| entry.object.clone())
+            .collect()
     }
 
     /// Objects by key that have `value` in the index, or `None` if there is no such index.
     pub(crate) fn by_index(&self, index: &str, value: &str) -> Option<Vec<Object>> {
         let shelf = read(&self.0);
-        let index = shelf.indexes.iter().find(|candidate| candidate.spec.name() == index)?;
-        Some(index.keys(value).filter_map(|key| shelf.objects.get(key)).map(|entry| entry.object.clone()).collect())
+        let index = shelf
+            .indexes
+            .iter()
+            .find(|candidate| candidate.spec.name() == index)?;
+        Some(
+            index
+                .keys(value)
+                .filter_map(|key| shelf.objects.get(key))
+                .map(|entry| entry.object.clone())
+                .collect(),
+        )
     }
 
     pub(crate) fn keys_by_index(&self, index: &str, value: &str) -> Option<Vec<Key>> {
         let shelf = read(&self.0);
-        let index = shelf.indexes.iter().find(|candidate| candidate.spec.name() == index)?;
+        let index = shelf
+            .indexes
+            .iter()
+            .find(|candidate| candidate.spec.name() == index)?;
         Some(index.keys(value).cloned().collect())
     }
 
@@ -129,15 +165,23 @@ impl Writer {
     pub(crate) fn add_index(&mut self, spec: IndexSpec) -> Vec<(Key, Arc<str>, String)> {
         let mut failed = Vec::new();
         let mut index = Index::new(spec);
-        let objects: Vec<_> = read(&self.shelf).objects.values().map(|entry| entry.object.clone()).collect();
+        let objects: Vec<_> = read(&self.shelf)
+            .objects
+            .values()
+            .map(|entry| entry.object.clone())
+            .collect();
         for object in objects {
             match index.spec.values(&object) {
                 Ok(values) => index.set(object.key(), &values),
-                Err(reason) => failed.push((object.key().clone(), index.spec.name().into(), reason)),
+                Err(reason) => {
+                    failed.push((object.key().clone(), index.spec.name().into(), reason))
+                }
             }
         }
         let mut shelf = write(&self.shelf);
-        shelf.indexes.retain(|other| other.spec.name() != index.spec.name());
+        shelf
+            .indexes
+            .retain(|other| other.spec.name() != index.spec.name());
         shelf.indexes.push(index);
         failed
     }
@@ -145,8 +189,15 @@ impl Writer {
     /// Applies a batch as a whole. User code runs before the store is touched; from then on nothing can fail.
     pub(crate) fn apply<P>(&mut self, steps: &[Step<P>], watermark: Option<&Version>) -> Applied {
         let mut applied = Applied::default();
-        let specs: Vec<_> = read(&self.shelf).indexes.iter().map(|index| index.spec.clone()).collect();
-        let values: Vec<Values> = steps.iter().map(|step| Self::values(&specs, step, &mut applied)).collect();
+        let specs: Vec<_> = read(&self.shelf)
+            .indexes
+            .iter()
+            .map(|index| index.spec.clone())
+            .collect();
+        let values: Vec<Values> = steps
+            .iter()
+            .map(|step| Self::values(&specs, step, &mut applied))
+            .collect();
 
         let mut shelf = write(&self.shelf);
         for (step, values) in steps.iter().zip(values) {
@@ -154,8 +205,10 @@ impl Writer {
                 Step::Key(key, pending) => {
                     let grave = self.graves.get(key);
                     let removed = shelf.apply(key, pending, &values, grave, &mut applied);
-                    if let (Some(version), true) = (pending.gone.as_ref().and_then(|gone| gone.version.clone()), removed)
-                        && version.is_ordered()
+                    if let (Some(version), true) = (
+                        pending.gone.as_ref().and_then(|gone| gone.version.clone()),
+                        removed,
+                    ) && version.is_ordered()
                     {
                         self.graves.insert(key.clone(), version);
                     }
@@ -181,15 +234,32 @@ impl Writer {
 
     /// Sets a key aside: what is stored of it stays, and readers are told that it is not its newest state.
     pub(crate) fn set_aside(&mut self, key: &Key, reason: &str, stamp: u64) {
-        write(&self.shelf).unreadable.insert(key.clone(), Unreadable { reason: reason.into(), stamp });
+        write(&self.shelf).unreadable.insert(
+            key.clone(),
+            Unreadable {
+                reason: reason.into(),
+                stamp,
+            },
+        );
     }
 
     fn values<P>(specs: &[IndexSpec], step: &Step<P>, applied: &mut Applied) -> Values {
-        let Step::Key(key, Pending { latest: Some(object), .. }) = step else { return Vec::new() };
+        let Step::Key(
+            key,
+            Pending {
+                latest: Some(object),
+                ..
+            },
+        ) = step
+        else {
+            return Vec::new();
+        };
         let values = specs.iter().map(|spec| match spec.values(object) {
             Ok(values) => Some(values),
             Err(reason) => {
-                applied.unindexed.push((key.clone(), spec.name().into(), reason));
+                applied
+                    .unindexed
+                    .push((key.clone(), spec.name().into(), reason));
                 None
             }
         });
@@ -198,7 +268,11 @@ impl Writer {
 
     fn advance(&mut self, watermark: Option<&Version>) {
         let Some(watermark) = watermark else { return };
-        if self.low_water.as_ref().is_none_or(|low| !watermark.is_before(low)) {
+        if self
+            .low_water
+            .as_ref()
+            .is_none_or(|low| !watermark.is_before(low))
+        {
             self.low_water = Some(watermark.clone());
         }
         self.graves.retain(|_, grave| watermark.is_before(grave));
@@ -207,7 +281,14 @@ impl Writer {
 
 impl Shelf {
     /// Returns whether the key is gone now and was not before.
-    fn apply<P>(&mut self, key: &Key, pending: &Pending<P>, values: &Values, grave: Option<&Version>, applied: &mut Applied) -> bool {
+    fn apply<P>(
+        &mut self,
+        key: &Key,
+        pending: &Pending<P>,
+        values: &Values,
+        grave: Option<&Version>,
+        applied: &mut Applied,
+    ) -> bool {
         let stored = self.objects.get_mut(key);
         let settled = settle(
             stored.as_ref().map(|entry| &entry.object),
@@ -222,11 +303,21 @@ impl Shelf {
         if let Some(entry) = stored {
             entry.stamp = pending.stamp;
             let known = &entry.object.meta().resource_version;
-            news &= pending.authoritative || !pending.newest.as_ref().is_some_and(|version| version.is_before(known));
+            news &= pending.authoritative
+                || !pending
+                    .newest
+                    .as_ref()
+                    .is_some_and(|version| version.is_before(known));
         }
         match &pending.unreadable {
             Some(reason) if news => {
-                self.unreadable.insert(key.clone(), Unreadable { reason: reason.as_str().into(), stamp: pending.stamp });
+                self.unreadable.insert(
+                    key.clone(),
+                    Unreadable {
+                        reason: reason.as_str().into(),
+                        stamp: pending.stamp,
+                    },
+                );
             }
             None if news => drop(self.unreadable.remove(key)),
             _ => {}
@@ -243,7 +334,12 @@ impl Shelf {
                 applied.touched.push(key.clone());
             }
         }
-        applied.changes.extend(settled.changes.into_iter().map(|change| (change, pending.cause)));
+        applied.changes.extend(
+            settled
+                .changes
+                .into_iter()
+                .map(|change| (change, pending.cause)),
+        );
         removed
     }
 
@@ -272,15 +368,27 @@ impl Shelf {
 
     /// Takes out what the list did not have. An object newer than the list is none of its business, unless the list is always right.
     fn sweep(&mut self, list: &ListEnd, applied: &mut Applied) {
-        let absent = |object: &Object| list.replace.authoritative || !list.version.is_before(&object.meta().resource_version);
-        let swept = self.objects.iter().filter(|(_, entry)| entry.stamp < list.replace.epoch && absent(&entry.object));
+        let absent = |object: &Object| {
+            list.replace.authoritative || !list.version.is_before(&object.meta().resource_version)
+        };
+        let swept = self
+            .objects
+            .iter()
+            .filter(|(_, entry)| entry.stamp < list.replace.epoch && absent(&entry.object));
         let swept: Vec<Key> = swept.map(|(key, _)| key.clone()).collect();
         for key in swept {
             if let Some(last) = self.take(&key) {
-                applied.changes.push((Change::Deleted { last, certain: false }, list.replace.cause));
+                applied.changes.push((
+                    Change::Deleted {
+                        last,
+                        certain: false,
+                    },
+                    list.replace.cause,
+                ));
                 applied.touched.push(key);
             }
         }
-        self.unreadable.retain(|_, entry| entry.stamp >= list.replace.epoch);
+        self.unreadable
+            .retain(|_, entry| entry.stamp >= list.replace.epoch);
     }
 }

@@ -48,11 +48,17 @@ impl Net {
             Change::Updated { old, new } => (Some(old), Vec::new(), Some(new)),
             Change::Deleted { last, certain } => (Some(last.clone()), vec![(last, certain)], None),
         };
-        Self { base, ended, now, seen: false }
+        Self {
+            base,
+            ended,
+            now,
+            seen: false,
+        }
     }
 
     fn then(mut self, later: Self) -> Self {
-        let unheard_of = self.now.is_some() && !self.seen && (self.base.is_none() || !self.ended.is_empty());
+        let unheard_of =
+            self.now.is_some() && !self.seen && (self.base.is_none() || !self.ended.is_empty());
         let skipped = usize::from(unheard_of && !later.ended.is_empty());
         self.ended.extend(later.ended.into_iter().skip(skipped));
         while self.ended.len() > MAX_ENDINGS {
@@ -68,9 +74,15 @@ impl Net {
     }
 
     fn changes(&self) -> Vec<Change> {
-        let ended = self.ended.iter().map(|(last, certain)| Change::Deleted { last: last.clone(), certain: *certain });
+        let ended = self.ended.iter().map(|(last, certain)| Change::Deleted {
+            last: last.clone(),
+            certain: *certain,
+        });
         let now = self.now.clone().map(|new| match &self.base {
-            Some(old) if self.ended.is_empty() => Change::Updated { old: old.clone(), new },
+            Some(old) if self.ended.is_empty() => Change::Updated {
+                old: old.clone(),
+                new,
+            },
             _ => Change::Created(new),
         });
         ended.chain(now).collect()
@@ -85,7 +97,10 @@ impl Backlog {
     /// Tells of an unchanged object again unless its key waits anyway.
     pub(super) fn resync(&mut self, object: Object) {
         if !self.entries.contains_key(object.key()) {
-            let change = Change::Updated { old: object.clone(), new: object };
+            let change = Change::Updated {
+                old: object.clone(),
+                new: object,
+            };
             self.push(&change, Cause::Resync);
         }
     }
@@ -98,7 +113,14 @@ impl Backlog {
                     self.order.remove(&entry.place);
                     self.initial -= usize::from(entry.initial);
                 } else {
-                    self.entries.insert(key, Entry { net, cause, ..entry });
+                    self.entries.insert(
+                        key,
+                        Entry {
+                            net,
+                            cause,
+                            ..entry
+                        },
+                    );
                 }
             }
             None => {
@@ -106,7 +128,15 @@ impl Backlog {
                 self.next += 1;
                 self.initial += usize::from(initial);
                 self.order.insert(place, key.clone());
-                self.entries.insert(key, Entry { place, net, cause, initial });
+                self.entries.insert(
+                    key,
+                    Entry {
+                        place,
+                        net,
+                        cause,
+                        initial,
+                    },
+                );
             }
         }
         self.high_water = self.high_water.max(self.depth());
@@ -125,7 +155,16 @@ impl Backlog {
                 lent.push((key, entry));
             }
         }
-        let changes = lent.iter().flat_map(|(_, entry)| entry.net.changes().into_iter().map(|change| (change, entry.cause))).collect();
+        let changes = lent
+            .iter()
+            .flat_map(|(_, entry)| {
+                entry
+                    .net
+                    .changes()
+                    .into_iter()
+                    .map(|change| (change, entry.cause))
+            })
+            .collect();
         let ticket = self.next;
         self.next += 1;
         self.in_hand = Some((ticket, lent));
@@ -155,7 +194,10 @@ impl Backlog {
     }
 
     fn returned(&mut self, ticket: u64) -> Vec<(Key, Entry)> {
-        self.in_hand.take_if(|(lent, _)| *lent == ticket).map(|(_, entries)| entries).unwrap_or_default()
+        self.in_hand
+            .take_if(|(lent, _)| *lent == ticket)
+            .map(|(_, entries)| entries)
+            .unwrap_or_default()
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -163,7 +205,9 @@ impl Backlog {
     }
 
     pub(super) fn in_hand(&self) -> usize {
-        self.in_hand.as_ref().map_or(0, |(_, entries)| entries.len())
+        self.in_hand
+            .as_ref()
+            .map_or(0, |(_, entries)| entries.len())
     }
 
     pub(super) fn initial(&self) -> usize {

@@ -8,7 +8,13 @@ fn only_plain_decimals_are_ordered() {
     assert_eq!(known("9", "10"), Some(Ordering::Less));
     assert_eq!(known("10", "10"), Some(Ordering::Equal));
     assert_eq!(known("abc", "abc"), Some(Ordering::Equal));
-    for (a, b) in [("abc", "abd"), ("9", "+10"), ("9", "010"), ("", "1"), ("1", "99999999999999999999999")] {
+    for (a, b) in [
+        ("abc", "abd"),
+        ("9", "+10"),
+        ("9", "010"),
+        ("", "1"),
+        ("1", "99999999999999999999999"),
+    ] {
         assert_eq!(known(a, b), None, "{a} {b}");
     }
 }

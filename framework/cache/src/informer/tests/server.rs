@@ -135,7 +135,11 @@ impl Server {
 
     /// Answers the next request with `verb` so.
     pub(super) fn fault(&self, verb: &'static str, fault: Fault) {
-        self.world().faults.entry(verb).or_default().push_back(fault);
+        self.world()
+            .faults
+            .entry(verb)
+            .or_default()
+            .push_back(fault);
     }
 
     pub(super) fn version(&self) -> u64 {
@@ -143,23 +147,47 @@ impl Server {
     }
 
     pub(super) fn watches(&self) -> usize {
-        self.world().watchers.iter().filter(|watcher| !watcher.is_closed()).count()
+        self.world()
+            .watchers
+            .iter()
+            .filter(|watcher| !watcher.is_closed())
+            .count()
     }
 
     pub(super) fn requests(&self, verb: &str) -> Vec<String> {
-        self.world().requests.iter().filter(|(other, _)| other == verb).map(|(_, query)| query.clone()).collect()
+        self.world()
+            .requests
+            .iter()
+            .filter(|(other, _)| other == verb)
+            .map(|(_, query)| query.clone())
+            .collect()
     }
 
     /// Name and version of every object.
     pub(super) fn state(&self) -> BTreeMap<String, String> {
-        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
-        self.world().objects.iter().map(|(name, object)| (name.clone(), version(object))).collect()
+        let version = |object: &Value| {
+            object["metadata"]["resourceVersion"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        self.world()
+            .objects
+            .iter()
+            .map(|(name, object)| (name.clone(), version(object)))
+            .collect()
     }
 
-    async fn answer(&self, request: http::request::Parts) -> Result<Response<Body>, std::io::Error> {
+    async fn answer(
+        &self,
+        request: http::request::Parts,
+    ) -> Result<Response<Body>, std::io::Error> {
         let verb = *request.extensions.get::<&'static str>().unwrap();
         assert_eq!(request.headers["accept"], "application/json");
-        assert_eq!(request.headers.contains_key("accept-encoding"), verb == "watch");
+        assert_eq!(
+            request.headers.contains_key("accept-encoding"),
+            verb == "watch"
+        );
         let query = request.uri.query().unwrap_or_default().to_owned();
         let fault = {
             let mut world = self.world();
@@ -171,19 +199,29 @@ impl Server {
             Some(Fault::Refuse(code, reason, more)) => Ok(refusal(code, reason, more)),
             Some(Fault::Answer(text)) => Ok(whole(200, text)),
             Some(Fault::Break(text)) => {
-                let broken = stream::iter([Ok(Frame::data(Bytes::from(text))), Err(std::io::Error::other("connection reset"))]);
+                let broken = stream::iter([
+                    Ok(Frame::data(Bytes::from(text))),
+                    Err(std::io::Error::other("connection reset")),
+                ]);
                 Ok(Response::new(StreamBody::new(broken.boxed())))
             }
             Some(Fault::Hang) => std::future::pending().await,
-            Some(Fault::Unreachable) => Err(std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused")),
+            Some(Fault::Unreachable) => Err(std::io::Error::new(
+                std::io::ErrorKind::ConnectionRefused,
+                "connection refused",
+            )),
             Some(Fault::Mute) => Ok(Response::new(StreamBody::new(stream::pending().boxed()))),
         }
     }
 
     fn serve(&self, verb: &str, query: &str) -> Response<Body> {
-        let query: HashMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let query: HashMap<String, String> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
         let mut world = self.world();
-        let version = query.get("resourceVersion").map_or(0, |text| text.parse::<u64>().unwrap());
+        let version = query
+            .get("resourceVersion")
+            .map_or(0, |text| text.parse::<u64>().unwrap());
         if verb == "watch" {
             let (sender, receiver) = unbounded();
             if version < world.oldest {
@@ -200,17 +238,28 @@ impl Server {
             let causes = json!({"details": {"causes": [{"reason": "ResourceVersionTooLarge"}]}});
             return refusal(504, "Timeout", causes);
         }
-        let (at, from) = match query.get("continue").and_then(|token| token.split_once(':')) {
+        let (at, from) = match query
+            .get("continue")
+            .and_then(|token| token.split_once(':'))
+        {
             Some((at, from)) => (at.parse().unwrap(), from.to_owned()),
             None => (world.version, String::new()),
         };
         let current = world.version;
         let objects = world.objects.clone();
         world.states.entry(current).or_insert(objects);
-        let Some(state) = world.states.get(&at) else { return refusal(410, "Expired", json!({})) };
-        let limit = query.get("limit").map_or(usize::MAX, |text| text.parse().unwrap());
+        let Some(state) = world.states.get(&at) else {
+            return refusal(410, "Expired", json!({}));
+        };
+        let limit = query
+            .get("limit")
+            .map_or(usize::MAX, |text| text.parse().unwrap());
         let mut rest = state.range(from..);
-        let items: Vec<&Value> = rest.by_ref().take(limit).map(|(_, object)| object).collect();
+        let items: Vec<&Value> = rest
+            .by_ref()
+            .take(limit)
+            .map(|(_, object)| object)
+            .collect();
         let next = rest.next().map(|(name, _)| format!("{at}:{name}"));
         whole(200, json!({"kind": "List", "metadata": {"resourceVersion": at.to_string(), "continue": next}, "items": items}).to_string())
     }
@@ -262,4 +311,3 @@ fn merge(into: &mut Value, from: Value) {
         (into, from) => *into = from,
     }
 }
-

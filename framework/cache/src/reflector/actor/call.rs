@@ -47,14 +47,28 @@ impl Body {
     }
 
     /// The next bytes, if they come soon enough.
-    pub(super) async fn within(&mut self, clock: &Clock, patience: Duration) -> Result<Option<Bytes>, Failure> {
+    pub(super) async fn within(
+        &mut self,
+        clock: &Clock,
+        patience: Duration,
+    ) -> Result<Option<Bytes>, Failure> {
         within(clock, patience, self.next()).await?
     }
 }
 
 impl Caller {
-    pub(super) fn new(client: kube::Client, path: String, clock: Clock, patience: Duration) -> Self {
-        Self { client, path, clock, patience }
+    pub(super) fn new(
+        client: kube::Client,
+        path: String,
+        clock: Clock,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            client,
+            path,
+            clock,
+            patience,
+        }
     }
 
     pub(super) async fn list(&self, list: &List) -> Result<Body, Failure> {
@@ -75,7 +89,11 @@ impl Caller {
         self.call("list", &query.finish()).await
     }
 
-    pub(super) async fn watch(&self, version: &Version, timeout: Duration) -> Result<Body, Failure> {
+    pub(super) async fn watch(
+        &self,
+        version: &Version,
+        timeout: Duration,
+    ) -> Result<Body, Failure> {
         let mut query = Serializer::new(String::new());
         query.append_pair("watch", "true");
         query.append_pair("allowWatchBookmarks", "true");
@@ -93,10 +111,14 @@ impl Caller {
         let mut request = Request::get(format!("{}?{query}", self.path))
             .body(kube::client::Body::empty())
             .map_err(|error| Failure::Transport(format!("{} is no path: {error}", self.path)))?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("application/json"));
         if verb == "watch" {
             // servers compress every event for itself, which clients take for the end of the stream
-            request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            request
+                .headers_mut()
+                .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         // limiter and metrics of the client go by it
         request.extensions_mut().insert(verb);
@@ -110,7 +132,10 @@ impl Caller {
 
     async fn refusal(&self, response: Response<kube::client::Body>) -> Status {
         let code = response.status().as_u16();
-        let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let seconds = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
         let mut body = Body(response.into_body());
         let mut read = Vec::new();
         // words are worth little: no failure is made of their absence
@@ -124,7 +149,11 @@ impl Caller {
     }
 }
 
-async fn within<T>(clock: &Clock, patience: Duration, future: impl Future<Output = T>) -> Result<T, Failure> {
+async fn within<T>(
+    clock: &Clock,
+    patience: Duration,
+    future: impl Future<Output = T>,
+) -> Result<T, Failure> {
     let deadline: Instant = clock.now() + patience;
     match select(pin!(future), pin!(clock.sleep_until(deadline))).await {
         Either::Left((value, _)) => Ok(value),
