@@ -41,7 +41,9 @@ version_now() { k get --raw /api/v1/configmaps | jq -r .metadata.resourceVersion
 watch_answers() { k get --raw "/api/v1/configmaps?watch=1&timeoutSeconds=2&resourceVersion=$1" | tee /dev/stderr | grep -q "$2"; }
 
 # history_is_gone VERSION: a list at exactly that version is answered out of etcd's history, if there is any
-history_is_gone() { k get --raw "/api/v1/configmaps?resourceVersionMatch=Exact&resourceVersion=$1" 2>&1 | tee /dev/stderr | grep -q "too old"; }
+history_is_gone() {
+  { k get --raw "/api/v1/configmaps?resourceVersionMatch=Exact&resourceVersion=$1" 2>&1 || true; } | tee /dev/stderr | grep -q "too old"
+}
 
 scale() { # scale REPLICAS RESOURCE_VERSION: by PUT of the subresource
   printf '{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web","namespace":"default","resourceVersion":"%s"},"spec":{"replicas":%d}}' \
