@@ -28,6 +28,7 @@ mod api;
 mod attributes;
 mod audit;
 mod auth;
+mod base64;
 mod direct;
 mod failure;
 mod fault;

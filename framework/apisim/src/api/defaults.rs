@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Names;
+use crate::base64;
 use crate::model::{
     crd, event,
     object::{Body, at, child_mut, put, put_default, text},
@@ -52,7 +53,7 @@ pub(super) fn fill(served: &Served, body: &mut Body, names: &mut Names) {
                 for (name, value) in plain {
                     data.insert(
                         name,
-                        base64(value.as_str().unwrap_or_default().as_bytes()).into(),
+                        base64::encode(value.as_str().unwrap_or_default().as_bytes()).into(),
                     );
                 }
             }
@@ -166,32 +167,5 @@ fn service(body: &mut Body, names: &mut Names) {
         if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
             put_default(port, &["nodePort"], names.port().into());
         }
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk
-            .iter()
-            .fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for digit in 0..4 {
-            match digit <= chunk.len() {
-                true => out.push(char::from(ALPHABET[bits >> (18 - 6 * digit) & 63])),
-                false => out.push('='),
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn text_of_any_length_is_encoded() {
-        let encoded = ["", "f", "fo", "foo", "foob"].map(|text| super::base64(text.as_bytes()));
-        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::protobuf;
 use crate::{api::patch::Dialect, failure::Failure};
 
 /// The form an answer is wanted in.
@@ -57,7 +58,7 @@ fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Decodes a body that is JSON or YAML.
+/// Decodes a body that is JSON, YAML or, in part, protobuf.
 ///
 /// # Errors
 /// 415 for another language, 400 for what is not well-formed.
@@ -65,6 +66,7 @@ pub(super) fn decode(content_type: &str, body: &[u8]) -> Result<Value, Failure> 
     match media_type(content_type) {
         "" | "application/json" => json(body),
         "application/yaml" => yaml(body),
+        "application/vnd.kubernetes.protobuf" => protobuf::decode(body),
         other => Err(Failure::unsupported_media_type(other)),
     }
 }

@@ -3,8 +3,10 @@
 mod answer;
 mod discovery;
 mod media;
+mod messages;
 mod objects;
 mod openapi;
+mod protobuf;
 mod review;
 mod route;
 pub(crate) mod server;

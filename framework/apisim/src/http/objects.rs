@@ -389,12 +389,16 @@ fn patch(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fail
     Ok(wrote(answer, asked, served, &object, before, &write))
 }
 
-fn deletion(asked: &Asked<'_>) -> Result<Deletion, Failure> {
+/// Reads `DeleteOptions`, and whether they ask for a dry run.
+fn deletion(asked: &Asked<'_>) -> Result<(Deletion, bool), Failure> {
     let options = match asked.body.is_empty() {
         true => Value::Null,
         false => media::decode(asked.content_type, asked.body)?,
     };
-    Deletion::parse(&options, asked.query.get("propagationPolicy"))
+    Ok((
+        Deletion::parse(&options, asked.query.get("propagationPolicy"))?,
+        options.get("dryRun").is_some(),
+    ))
 }
 
 fn delete(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failure> {
@@ -403,9 +407,8 @@ fn delete(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fai
     }
     let served = &target.served;
     let mut write = write_of(asked, target)?;
-    let deletion = deletion(asked)?;
-    write.dry_run |= serde_json::from_slice::<Value>(asked.body)
-        .is_ok_and(|options| options.get("dryRun").is_some());
+    let (deletion, dry_run) = deletion(asked)?;
+    write.dry_run |= dry_run;
     let deleted = asked
         .inner
         .with(|state| state.delete(served, &target.namespace, &target.name, &deletion, &write))?;
@@ -436,7 +439,8 @@ fn delete(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fai
 fn delete_collection(asked: &Asked<'_>, target: &Target) -> Result<Answer, Failure> {
     let served: &Arc<Served> = &target.served;
     let options = list_options(asked, target)?;
-    let (deletion, write) = (deletion(asked)?, write_of(asked, target)?);
+    let (mut write, (deletion, dry_run)) = (write_of(asked, target)?, deletion(asked)?);
+    write.dry_run |= dry_run;
     let page = asked.inner.with(|state| {
         let page = state.list(served, &target.namespace, &options)?;
         for object in &page.objects {

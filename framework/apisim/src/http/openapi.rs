@@ -14,7 +14,7 @@ pub(super) fn v2(asked: &Asked<'_>) -> Answer {
         asked.accept.contains("proto-openapi") && !asked.accept.contains("application/json");
     if protobuf {
         return Answer::bytes(
-            "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
             Bytes::new(),
         );
     }
@@ -90,7 +90,11 @@ fn schema(served: &Served) -> Value {
         let mut schema = free.clone();
         schema["description"] =
             format!("{} in version {}.", served.kind, served.api_version()).into();
-        if served.generation != crate::model::served::Generation::Never {
+        let flat = matches!(
+            served.plural.as_str(),
+            "configmaps" | "secrets" | "serviceaccounts" | "events" | "clusterroles" | "roles"
+        );
+        if !flat {
             schema["properties"] = json!({"spec": free, "status": free});
         }
         schema

@@ -9,14 +9,14 @@ pub(super) fn is_review(served: &Served) -> bool {
     served.verbs == ["create"]
 }
 
-/// The name of the object in a body, for attributes of a create.
-pub(super) fn name_in(body: &[u8]) -> String {
-    let value: Option<Value> = serde_json::from_slice(body).ok();
-    let name = value
-        .as_ref()
-        .and_then(|value| value.pointer("/metadata/name"))
-        .and_then(Value::as_str);
-    name.unwrap_or_default().to_owned()
+/// The name of the object in a body, for the attributes of a create; empty if there is none.
+pub(super) fn name_in(content_type: &str, body: &[u8]) -> String {
+    let value = media::decode(content_type, body).unwrap_or_default();
+    value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 const VERBS: [&str; 8] = [

@@ -90,7 +90,8 @@ pub(super) fn find(path: &str, registry: &Registry) -> Route {
         return Route::Nothing;
     };
     // an object that lives in a namespace is not found without one, nor the other way round
-    if served.namespaced != !namespace.is_empty() && !(served.namespaced && tail.is_empty()) {
+    let across = served.namespaced && tail.is_empty();
+    if served.namespaced == namespace.is_empty() && !across {
         return Route::Nothing;
     }
     let part = |index: usize| tail.get(index).copied().unwrap_or_default().to_owned();

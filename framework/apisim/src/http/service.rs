@@ -87,7 +87,7 @@ impl SimService {
             return Ok(Answer::from(Failure::method_not_allowed()).response);
         };
         if attributes.verb == "create" {
-            attributes.name = review::name_in(&body);
+            attributes.name = review::name_in(text(header::CONTENT_TYPE), &body);
         }
         let mut lost = false;
         let mut passed = 0;

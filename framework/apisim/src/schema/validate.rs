@@ -46,7 +46,8 @@ impl Schema {
         causes: &mut Vec<Cause>,
     ) {
         for name in &self.required {
-            if !map.contains_key(name) && !(whole && IMPLIED.contains(&name.as_str())) {
+            let implied = whole && IMPLIED.contains(&name.as_str());
+            if !implied && !map.contains_key(name) {
                 causes.push(Cause::required(join(path, name)));
             }
         }

@@ -1,5 +1,7 @@
 //! The server as kube clients see it: in process on virtual time, and over HTTP.
 
+#![allow(clippy::expect_used, reason = "a helper that fails a test says why")]
+
 mod custom;
 mod faults;
 mod http;

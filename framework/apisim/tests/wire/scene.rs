@@ -9,11 +9,11 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
 /// A server whose clock stands still.
-pub fn sim() -> ApiSim {
+pub(crate) fn sim() -> ApiSim {
     sim_with(Options::default())
 }
 
-pub fn sim_with(options: Options) -> ApiSim {
+pub(crate) fn sim_with(options: Options) -> ApiSim {
     let epoch = Timestamp::from_second(1_700_000_000).expect("a valid time");
     ApiSim::new(Options {
         time: Time::default().with_now(move || epoch),
@@ -21,16 +21,16 @@ pub fn sim_with(options: Options) -> ApiSim {
     })
 }
 
-pub fn client(sim: &ApiSim) -> Client {
+pub(crate) fn client(sim: &ApiSim) -> Client {
     Client::new(sim.service(), "default")
 }
 
-pub fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
+pub(crate) fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": data.iter().copied().collect::<std::collections::BTreeMap<_, _>>()}))
         .expect("a ConfigMap")
 }
 
-pub fn deployment_json(name: &str, replicas: i64) -> Value {
+pub(crate) fn deployment_json(name: &str, replicas: i64) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
         "spec": {
@@ -40,11 +40,11 @@ pub fn deployment_json(name: &str, replicas: i64) -> Value {
     })
 }
 
-pub fn deployment(name: &str, replicas: i64) -> Deployment {
+pub(crate) fn deployment(name: &str, replicas: i64) -> Deployment {
     serde_json::from_value(deployment_json(name, replicas)).expect("a Deployment")
 }
 
-pub fn widget_crd() -> Value {
+pub(crate) fn widget_crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
         "spec": {
@@ -70,12 +70,12 @@ pub fn widget_crd() -> Value {
     })
 }
 
-pub fn widget(name: &str, spec: Value) -> Value {
+pub(crate) fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "default"}, "spec": spec})
 }
 
 /// Sends a request of one's own and reads the answer whole.
-pub async fn send(
+pub(crate) async fn send(
     client: &Client,
     method: &str,
     path: &str,
@@ -90,7 +90,7 @@ pub async fn send(
     )
 }
 
-pub async fn send_raw(
+pub(crate) async fn send_raw(
     client: &Client,
     method: &str,
     path: &str,

@@ -10,6 +10,11 @@ use serde_json::{Value, json};
 
 use crate::scene::{client, map, send, sim, sim_with};
 
+#[allow(clippy::disallowed_methods, reason = "virtual time is read as it is")]
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
 /// The events of a watch, one per item; ends where the body ends.
@@ -186,7 +191,7 @@ async fn bookmarks_come_at_their_interval_to_those_who_ask() {
     let mut unasked = watch(&client, &format!("resourceVersion={from}")).await;
     sim.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}))
         .expect("created");
-    let start = tokio::time::Instant::now();
+    let start = now();
     silent(&mut unasked, 1).await;
     let bookmark = asked.next().await.expect("a bookmark");
     assert_eq!(start.elapsed().as_secs(), 60);
@@ -206,7 +211,7 @@ async fn bookmarks_come_at_their_interval_to_those_who_ask() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_ends_at_its_timeout() {
     let client = client(&sim());
-    let start = tokio::time::Instant::now();
+    let start = now();
     let mut events = watch(&client, "timeoutSeconds=7").await;
     assert!(events.next().await.is_none());
     assert_eq!(start.elapsed().as_secs(), 7);
