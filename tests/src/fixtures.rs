@@ -111,7 +111,8 @@ impl Space {
             .get(name)
             .await
             .expect("a Deployment")
-            .spec.replicas
+            .spec
+            .replicas
     }
 
     /// Waits until the Deployment asks for `replicas`.

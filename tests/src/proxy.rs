@@ -15,8 +15,16 @@ use tokio::{
 /// Forwards connections to one address.
 pub struct Proxy {
     address: SocketAddr,
-    held: Arc<watch::Sender<bool>>,
+    gate: Arc<watch::Sender<Gate>>,
     accepting: JoinHandle<()>,
+}
+
+/// Whether traffic passes, and which connections are still wanted.
+#[derive(Clone, Copy, Default)]
+struct Gate {
+    held: bool,
+    /// Connections of an earlier generation are broken.
+    generation: u64,
 }
 
 impl Proxy {
@@ -28,16 +36,16 @@ impl Proxy {
     pub async fn before(target: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let held = Arc::new(watch::Sender::new(false));
-        let gate = held.clone();
+        let gate = Arc::new(watch::Sender::new(Gate::default()));
+        let doors = gate.clone();
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connect(client, target, gate.subscribe()));
+                tokio::spawn(connect(client, target, doors.subscribe()));
             }
         });
         Ok(Self {
             address,
-            held,
+            gate,
             accepting,
         })
     }
@@ -49,12 +57,17 @@ impl Proxy {
 
     /// Lets nothing through any more; connections stay open and silent.
     pub fn hold(&self) {
-        self.held.send_replace(true);
+        self.gate.send_modify(|gate| gate.held = true);
     }
 
-    /// Lets everything through again, what was held first.
+    /// Breaks what was held, without delivering it, and lets new connections through.
     pub fn release(&self) {
-        self.held.send_replace(false);
+        self.gate.send_modify(|gate| {
+            *gate = Gate {
+                held: false,
+                generation: gate.generation + 1,
+            }
+        });
     }
 }
 
@@ -64,32 +77,43 @@ impl Drop for Proxy {
     }
 }
 
-async fn connect(client: TcpStream, target: SocketAddr, gate: watch::Receiver<bool>) {
-    if open(&gate).await.is_err() {
-        return;
-    }
-    // a target that refuses closes the client's connection, as it would without us
-    let Ok(server) = TcpStream::connect(target).await else {
-        return;
+async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receiver<Gate>) {
+    let born = gate.borrow().generation;
+    let pass = gate.clone();
+    let forward = async {
+        open(&pass).await;
+        // a target that refuses closes the client's connection, as it would without us
+        let Ok(server) = TcpStream::connect(target).await else {
+            return;
+        };
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = server.into_split();
+        tokio::select! {
+            () = pump(from_client, to_server, &pass) => {}
+            () = pump(from_server, to_client, &pass) => {}
+        }
     };
-    let ((from_client, to_client), (from_server, to_server)) =
-        (client.into_split(), server.into_split());
     tokio::select! {
-        () = pump(from_client, to_server, gate.clone()) => {}
-        () = pump(from_server, to_client, gate) => {}
+        biased;
+        _ = gate.wait_for(|gate| gate.generation != born) => {}
+        () = forward => {}
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, gate: watch::Receiver<bool>) {
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, gate: &watch::Receiver<Gate>) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = from.read(&mut buffer).await.unwrap_or(0);
-        if open(&gate).await.is_err() || read == 0 || to.write_all(&buffer[..read]).await.is_err() {
+        open(gate).await;
+        if read == 0 || to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }
 }
 
-async fn open(gate: &watch::Receiver<bool>) -> Result<(), watch::error::RecvError> {
-    gate.clone().wait_for(|held| !held).await.map(drop)
+/// Waits until traffic passes; for ever once the proxy is gone, which its connections are then told otherwise.
+async fn open(gate: &watch::Receiver<Gate>) {
+    if gate.clone().wait_for(|gate| !gate.held).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -15,7 +15,7 @@ use kube::ResourceExt as _;
 use crate::{
     api::PodAutoscaler,
     policy::{Decision, Rivalry, Wanted},
-    status::{self, Found},
+    status::{self, Found, Scaling},
 };
 
 /// The controller's name: field manager of its writes, reporter of its Events, label of its metrics.
@@ -48,8 +48,8 @@ struct Scaler {
 #[derive(Default)]
 struct Memory {
     rivalry: Rivalry,
-    /// A scaling whose time is not in the status yet.
-    scaled_at: Option<jiff::Timestamp>,
+    /// A scaling that is not in the status yet: the status is paced, the scaling is not.
+    scaled: Option<Scaling>,
     status_written: Option<Instant>,
     /// Who the controller has stepped back from.
     rival: Option<String>,
@@ -58,7 +58,11 @@ struct Memory {
 impl Reconciler<PodAutoscaler> for Scaler {
     type Error = ReconcileError;
 
-    async fn reconcile(&self, pa: Arc<PodAutoscaler>, cx: &Context) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(
+        &self,
+        pa: Arc<PodAutoscaler>,
+        cx: &Context,
+    ) -> Result<Outcome, ReconcileError> {
         if pa.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
@@ -133,7 +137,7 @@ impl Run<'_> {
             match self.cx.scale(deployment.as_ref(), to).await {
                 Ok(()) => {
                     self.scaled(deployment, &wanted, from);
-                    return Ok((target, Found::Scaled { from, to }, None));
+                    return Ok((target, Found::InSync, None));
                 }
                 Err(error) if error.is_conflict() || error.is_not_found() => {
                     conflicts += 1;
@@ -151,7 +155,11 @@ impl Run<'_> {
     fn scaled(&self, deployment: &Deployment, wanted: &Wanted, from: i32) {
         self.memory(|memory| {
             memory.rivalry.wrote(wanted, self.cx.now());
-            memory.scaled_at = Some(self.cx.wall());
+            memory.scaled = Some(Scaling {
+                from,
+                to: wanted.replicas,
+                at: self.cx.wall(),
+            });
         });
         let (to, key, target) = (wanted.replicas, self.cx.key(), key_of(deployment));
         tracing::info!(deployment = %target, from, to, "scaled");
@@ -208,10 +216,10 @@ impl Run<'_> {
         target: Option<&Deployment>,
         found: &Found,
     ) -> Result<Option<Duration>, ReconcileError> {
-        let (scaled_at, written) = self.memory(|memory| (memory.scaled_at, memory.status_written));
-        let status = status::next(self.pa, target, found, scaled_at, self.cx.wall());
+        let (scaled, written) = self.memory(|memory| (memory.scaled, memory.status_written));
+        let status = status::next(self.pa, target, found, scaled, self.cx.wall());
         if self.pa.status.as_ref() == Some(&status) {
-            self.memory(|memory| memory.scaled_at = None);
+            self.memory(|memory| memory.scaled = None);
             return Ok(None);
         }
         let now = self.cx.now();
@@ -224,7 +232,7 @@ impl Run<'_> {
         self.memory(|memory| memory.status_written = Some(now));
         match self.cx.patch_status(self.pa.as_ref(), &status).await {
             Ok(_) => {
-                self.memory(|memory| memory.scaled_at = None);
+                self.memory(|memory| memory.scaled = None);
                 Ok(None)
             }
             // deleted meanwhile: there is nothing to report on

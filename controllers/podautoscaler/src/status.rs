@@ -5,29 +5,38 @@ use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::
 
 use crate::api::{PodAutoscaler, PodAutoscalerStatus, reason};
 
+/// A write of the replicas that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scaling {
+    pub(crate) from: i32,
+    pub(crate) to: i32,
+    pub(crate) at: jiff::Timestamp,
+}
+
 /// What a run found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     InSync,
-    Scaled { from: i32, to: i32 },
     Missing { deleting: bool },
     Contended { current: i32, rival: Option<String> },
 }
 
 impl Found {
-    fn verdict(&self, pa: &PodAutoscaler) -> Verdict {
+    fn verdict(&self, pa: &PodAutoscaler, scaled: Option<Scaling>) -> Verdict {
         let (target, wanted) = (&pa.spec.target_deployment, pa.spec.replicas);
         let (status, reason, message) = match self {
-            Self::InSync => (
-                true,
-                reason::IN_SYNC,
-                format!("Deployment {target} asks for {wanted} replicas"),
-            ),
-            Self::Scaled { from, to } => (
-                true,
-                reason::SCALED,
-                format!("Deployment {target} was changed from {from} to {to} replicas"),
-            ),
+            Self::InSync => match scaled {
+                Some(Scaling { from, to, .. }) => (
+                    true,
+                    reason::SCALED,
+                    format!("Deployment {target} was changed from {from} to {to} replicas"),
+                ),
+                None => (
+                    true,
+                    reason::IN_SYNC,
+                    format!("Deployment {target} asks for {wanted} replicas"),
+                ),
+            },
             Self::Missing { deleting: false } => (
                 false,
                 reason::TARGET_NOT_FOUND,
@@ -58,12 +67,12 @@ impl Found {
     }
 }
 
-/// The status `pa` is to have. It equals the one it has when nothing needs to be written.
+/// The status `pa` is to have; `scaled` is a scaling it does not tell of yet. It equals the one it has when nothing needs to be written.
 pub(crate) fn next(
     pa: &PodAutoscaler,
     target: Option<&Deployment>,
     found: &Found,
-    scaled_at: Option<jiff::Timestamp>,
+    scaled: Option<Scaling>,
     now: jiff::Timestamp,
 ) -> PodAutoscalerStatus {
     let old = pa.status.clone().unwrap_or_default();
@@ -72,11 +81,13 @@ pub(crate) fn next(
     let verdict = match found {
         // in agreement because we made it so: the reason stays until something else is found
         Found::InSync
-            if said(&conditions, reason::SCALED) && old.observed_generation == generation =>
+            if scaled.is_none()
+                && said(&conditions, reason::SCALED)
+                && old.observed_generation == generation =>
         {
             None
         }
-        found => Some(found.verdict(pa)),
+        found => Some(found.verdict(pa, scaled)),
     };
     if let Some(verdict) = verdict {
         conditions::set(&mut conditions, &verdict, generation, now);
@@ -85,7 +96,7 @@ pub(crate) fn next(
         observed_generation: generation,
         current_replicas: target.map(|t| t.status.as_ref().and_then(|s| s.replicas).unwrap_or(0)),
         desired_replicas: Some(pa.spec.replicas),
-        last_scale_time: scaled_at.map(seconds).or(old.last_scale_time),
+        last_scale_time: scaled.map(|s| seconds(s.at)).or(old.last_scale_time),
         conditions,
     }
 }
@@ -146,17 +157,20 @@ mod tests {
         }
     }
 
+    fn scaling(second: i64) -> Option<Scaling> {
+        Some(Scaling {
+            from: 1,
+            to: 3,
+            at: at(second),
+        })
+    }
+
     #[test]
     fn the_last_scale_time_survives_later_runs() {
         let mut pa = pa(3);
-        let scaled = next(
-            &pa,
-            None,
-            &Found::Scaled { from: 1, to: 3 },
-            Some(at(100)),
-            at(100),
-        );
+        let scaled = next(&pa, None, &Found::InSync, scaling(100), at(100));
         assert_eq!(scaled.last_scale_time, Some(Time(at(100))));
+        assert_eq!(scaled.conditions[0].reason, reason::SCALED);
         pa.status = Some(scaled.clone());
         let later = next(&pa, None, &Found::InSync, None, at(200));
         assert_eq!(
@@ -168,13 +182,7 @@ mod tests {
     #[test]
     fn a_new_generation_is_observed_even_if_nothing_had_to_be_done() {
         let mut pa = pa(3);
-        pa.status = Some(next(
-            &pa,
-            None,
-            &Found::Scaled { from: 1, to: 3 },
-            Some(at(1)),
-            at(1),
-        ));
+        pa.status = Some(next(&pa, None, &Found::InSync, scaling(1), at(1)));
         pa.metadata.generation = Some(2);
         let status = next(&pa, None, &Found::InSync, None, at(9));
         assert_eq!(status.observed_generation, Some(2));

@@ -169,10 +169,8 @@ impl Context {
     ) -> Result<K, ClientError> {
         let key = key_of(object);
         let patch = json!({
-            "metadata": {
-                "uid": object.meta().uid,
-                "resourceVersion": object.meta().resource_version,
-            },
+            // it names the incarnation, too: a recreated object has another
+            "metadata": { "resourceVersion": object.meta().resource_version },
             "status": status,
         });
         let written = self

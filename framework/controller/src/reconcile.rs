@@ -222,7 +222,11 @@ mod tests {
     use super::*;
 
     fn refused(code: u16, reason: &str) -> ClientError {
-        let status = kube::core::Status { code, reason: reason.into(), ..kube::core::Status::default() };
+        let status = kube::core::Status {
+            code,
+            reason: reason.into(),
+            ..kube::core::Status::default()
+        };
         ClientError {
             verb: "update",
             resource: "deployments/scale".into(),
@@ -242,9 +246,18 @@ mod tests {
     #[test]
     fn the_fault_is_found_through_any_wrapper() {
         assert_eq!(Fault::of(&refused(409, "Conflict")), Fault::Conflict);
-        assert_eq!(Fault::of(&Named(refused(409, "Conflict").into())), Fault::Conflict);
-        assert_eq!(Fault::of(&Transparent(refused(409, "Conflict"))), Fault::Conflict);
-        assert_eq!(Fault::of(&Named(refused(422, "Invalid").into())), Fault::Object);
+        assert_eq!(
+            Fault::of(&Named(refused(409, "Conflict").into())),
+            Fault::Conflict
+        );
+        assert_eq!(
+            Fault::of(&Transparent(refused(409, "Conflict"))),
+            Fault::Conflict
+        );
+        assert_eq!(
+            Fault::of(&Named(refused(422, "Invalid").into())),
+            Fault::Object
+        );
         assert_eq!(Fault::of(&refused(409, "AlreadyExists")), Fault::Object);
         let overload = Fault::of(&refused(503, "ServiceUnavailable"));
         assert_eq!(overload, Fault::Infrastructure { retry_after: None });

@@ -56,12 +56,7 @@ async fn converged(space: &Space, count: usize, wanted: impl Fn(usize) -> i32) {
         let found: HashMap<_, _> = all
             .items
             .into_iter()
-            .map(|d| {
-                (
-                    d.metadata.name.unwrap_or_default(),
-                    d.spec.replicas,
-                )
-            })
+            .map(|d| (d.metadata.name.unwrap_or_default(), d.spec.replicas))
             .collect();
         let behind: Vec<_> = (0..count)
             .filter(|i| found.get(&name(*i)) != Some(&Some(wanted(*i))))

@@ -2,7 +2,9 @@
 
 use boatswain_tests::{Crew, Space, World, eventually};
 
-pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_forbidden(world: &World) {
+pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_forbidden(
+    world: &World,
+) {
     let space = Space::create(&world.client().await, "viewer").await;
     let crew = Crew::start(
         world.viewer_kubeconfig(),
