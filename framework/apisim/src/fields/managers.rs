@@ -102,7 +102,7 @@ pub(crate) fn record(old: &Body, new: &mut Body, shape: Shape<'_>, author: &Auth
     for entry in &mut entries {
         entry.fields.subtract(&removed);
         if !entry.is_of(author) {
-            entry.fields.subtract(&changed);
+            entry.fields.subtract_with_parts(&changed);
         }
     }
     match entries.iter_mut().find(|entry| entry.is_of(author)) {

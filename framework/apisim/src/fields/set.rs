@@ -137,18 +137,27 @@ impl FieldSet {
         }
     }
 
-    /// Takes out the members of another set, and what lies below them.
+    /// Takes out the members of another set.
     pub(crate) fn subtract(&mut self, other: &Self) {
+        self.own &= !other.own;
+        self.children.retain(|element, ours| {
+            if let Some(theirs) = other.children.get(element) {
+                ours.subtract(theirs);
+            }
+            !ours.is_empty()
+        });
+    }
+
+    /// Takes out the members of another set and everything below them: a value that was replaced takes its parts along.
+    pub(crate) fn subtract_with_parts(&mut self, other: &Self) {
         if other.own && other.children.is_empty() {
             *self = Self::default();
             return;
         }
-        if other.own {
-            self.own = false;
-        }
+        self.own &= !other.own;
         self.children.retain(|element, ours| {
             if let Some(theirs) = other.children.get(element) {
-                ours.subtract(theirs);
+                ours.subtract_with_parts(theirs);
             }
             !ours.is_empty()
         });
