@@ -22,7 +22,7 @@ use crate::exit::{ErrorKind, Exit};
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
-use crate::stats::{Node, NodeKind, Registry};
+use crate::stats::{Node, NodeKind, Registry, Standing};
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
 
@@ -56,7 +56,10 @@ pub(crate) struct Ending {
 /// Whom a child reports to.
 pub(crate) enum Superior {
     Supervisor(Address<Supervisor>),
-    Tree(watch::Sender<RootState>),
+    Tree {
+        root: Arc<Node>,
+        state: watch::Sender<RootState>,
+    },
 }
 
 /// What the tree knows of its root supervisor.
@@ -72,15 +75,26 @@ impl Superior {
     fn hear(&self, report: Report) -> bool {
         match self {
             Superior::Supervisor(address) => address.tell(report),
-            Superior::Tree(root) => {
+            Superior::Tree { root, state } => {
                 match report.event {
-                    Event::Started => root.send_replace(RootState::Running),
-                    Event::Exited(ending) if ending.gone => {
-                        root.send_replace(RootState::Ended(ending.exit))
+                    Event::Started => {
+                        root.stand(Standing::Running);
+                        state.send_replace(RootState::Running);
+                    }
+                    Event::Exited(Ending {
+                        exit, gone: true, ..
+                    }) => {
+                        root.stand(if exit.is_orderly() {
+                            Standing::Stopped
+                        } else {
+                            Standing::Failed
+                        });
+                        root.record().last_exit = Some(exit.clone());
+                        state.send_replace(RootState::Ended(exit));
                     }
                     // the tree always lets its root go for good: the exit and the end of the task come as one
                     Event::Exited(_) | Event::Left => return false,
-                };
+                }
                 true
             }
         }
@@ -382,7 +396,6 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                 break;
             }
         }
-        future.ctx().silence();
     }
 
     fn discard(&mut self) {

@@ -24,6 +24,9 @@ const MESSAGES_PER_TURN: u32 = 256;
 /// It offers all of [`AsyncContext`]. [`ActorContext::stop`] ends this incarnation with [`Exit::Normal`] once
 /// [`Actor::stopping`] agrees; [`ActorContext::terminate`] does so whether it agrees or not.
 ///
+/// A stop drops the context's futures at once. An actor that wants to finish what it has begun returns [`Running::Continue`](actix::Running::Continue)
+/// from [`Actor::stopping`], takes on nothing new, and calls [`ActorContext::stop`] when it is done; its [`Shutdown`](crate::Shutdown) says how long it may take.
+///
 /// `stopped` runs when an incarnation ends in good order, including [`fail`](Self::fail); not after a panic or a kill, when the actor's state cannot be
 /// trusted: what must happen in any case belongs into `Drop`.
 /// Futures spawned into the context are dropped when the incarnation ends, not when the next one begins.

@@ -20,7 +20,8 @@ thread_local! {
     static SEEN: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
 }
 
-/// Installs the panic hook, once per process: panics of supervised actors are logged with the actor's path, all others go to the hook before.
+/// Installs the panic hook, once per process: panics of supervised actors are logged with the actor's path, all others, and all where nothing is
+/// logged, go to the hook before.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -30,9 +31,12 @@ pub(crate) fn install_hook() {
                 .try_with(|current| current.try_borrow().ok().and_then(|path| path.clone()))
                 .ok()
                 .flatten();
-            match path {
-                Some(path) => record(&path, info),
-                None => previous(info),
+            if let Some(path) = &path {
+                record(path, info);
+            }
+            // where nobody listens to the log, a panic must not go unseen
+            if path.is_none() || !tracing::dispatcher::has_been_set() {
+                previous(info);
             }
         }));
     });

@@ -25,6 +25,8 @@ pub(crate) enum Do {
     Stop,
     /// Refuses to stop when asked.
     Refuse,
+    /// Refuses to stop until its work is done, which takes this long, and then stops.
+    Work(Duration),
     /// Panics in `stopped`.
     PanicInStopped,
     /// Waits inside `ctx.wait`, deaf to messages, for this long.
@@ -179,6 +181,14 @@ impl Handler<Do> for Scripted {
             Do::Fail(failure) => ctx.fail(failure),
             Do::Stop => ctx.stop(),
             Do::Refuse => self.refuses = true,
+            Do::Work(time) => {
+                self.refuses = true;
+                let work = wrap_future::<_, Self>(async move { clock.sleep(time).await });
+                ctx.spawn(work.map(|(), actor, ctx: &mut Context<Self>| {
+                    actor.refuses = false;
+                    ctx.stop();
+                }));
+            }
             Do::PanicInStopped => self.bad_end = true,
             Do::Wait(time) => ctx.wait(wrap_future(async move { clock.sleep(time).await })),
             Do::Storm(0) => {}

@@ -34,6 +34,8 @@ pub(crate) struct Supervisor {
     intensity: Option<Intensity>,
     roster: Roster,
     members: BTreeMap<Token, Member>,
+    /// The token of each id.
+    ids: BTreeMap<String, Token>,
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
     /// With what this incarnation ends once everything below it has.
@@ -57,7 +59,7 @@ pub(crate) struct Add(
 
 /// Stops a child for good.
 pub(crate) struct Remove(
-    pub(crate) Arc<str>,
+    pub(crate) String,
     pub(crate) oneshot::Sender<Result<(), StopError>>,
 );
 
@@ -87,6 +89,7 @@ impl Supervisor {
             intensity,
             roster: Roster::new(strategy, intensity, link.entropy().clone()),
             members: BTreeMap::new(),
+            ids: BTreeMap::new(),
             specs: children.into_specs(),
             verdict: Exit::Shutdown,
         }
@@ -102,7 +105,7 @@ impl Supervisor {
         if child.is_empty() {
             return Err(SpecError::NoId { supervisor });
         }
-        if self.members.values().any(|member| member.node.id == child) {
+        if self.ids.contains_key(&child) {
             return Err(SpecError::Duplicate { supervisor, child });
         }
         match self.intensity {
@@ -164,6 +167,7 @@ impl Supervisor {
             added,
             removed: Vec::new(),
         };
+        self.ids.insert(member.node.id.clone(), token);
         self.members.insert(token, member);
     }
 
@@ -286,6 +290,7 @@ impl Supervisor {
         } else {
             Standing::Stopped
         });
+        self.ids.remove(&node.id);
         self.link.node.disown(token);
         let path = node.path.to_string();
         self.link.registry.abandon(node);
@@ -409,22 +414,16 @@ impl Handler<Add> for Supervisor {
 impl Handler<Remove> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Remove(path, reply): Remove, ctx: &mut Context<Self>) {
-        let found = self
-            .members
-            .iter_mut()
-            .find(|(_, member)| member.node.path == path);
-        match found {
-            Some((&token, member)) => {
+    fn handle(&mut self, Remove(id, reply): Remove, ctx: &mut Context<Self>) {
+        let token = self.ids.get(&id).copied();
+        match token.and_then(|token| Some((token, self.members.get_mut(&token)?))) {
+            Some((token, member)) => {
                 member.removed.push(reply);
-                self.step(ctx, |roster, now| {
-                    roster.remove(token, now);
-                });
+                self.step(ctx, |roster, now| roster.remove(token, now));
             }
             None => {
-                let _ = reply.send(Err(StopError::NotFound {
-                    path: path.to_string(),
-                }));
+                let path = format!("{}/{id}", self.link.path());
+                let _ = reply.send(Err(StopError::NotFound { path }));
             }
         }
     }

@@ -107,21 +107,22 @@ impl Tree {
             root: Arc::clone(&root),
             state: state.clone(),
         };
+        let superior = Superior::Tree {
+            root: Arc::clone(&root),
+            state: sender,
+        };
         launch(Berth {
             token: 0,
             node: root,
             registry,
             thread,
-            superior: Superior::Tree(sender),
+            superior,
         });
         let reached = state
             .wait_for(|state| !matches!(state, RootState::Starting))
             .await;
         match reached.map(|state| state.clone()) {
-            Ok(RootState::Running | RootState::Starting) => {
-                tree.root.stand(Standing::Running);
-                Ok(tree)
-            }
+            Ok(RootState::Running | RootState::Starting) => Ok(tree),
             Ok(RootState::Ended(exit)) => Err(StartError::failed(&path, exit)),
             Err(_) => Err(StartError::failed(&path, Exit::Killed)),
         }
@@ -229,7 +230,7 @@ impl Tree {
             .ok_or_else(not_found)?;
         let address = self.supervisor(supervisor).ok_or_else(not_found)?;
         let (reply, answer) = oneshot::channel();
-        if !address.tell(Remove(Arc::clone(&node.path), reply)) {
+        if !address.tell(Remove(node.id.clone(), reply)) {
             return Err(not_found());
         }
         answer.await.unwrap_or_else(|_| Err(not_found()))

@@ -221,6 +221,20 @@ fn an_actor_that_refuses_its_stop_is_killed_at_its_deadline() {
 }
 
 #[test]
+fn an_actor_may_finish_its_work_before_it_stops() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        assert_eq!(world.at("a").ask(Do::Work(3 * SECOND)).await, Ok(0));
+        let asked = options.clock.now();
+        let clock = options.clock.clone();
+        end(tree).await;
+        assert_eq!(clock.now() - asked, 3 * SECOND);
+        assert_eq!(world.news(), ["+a", "-a"]);
+    });
+}
+
+#[test]
 fn orders_and_timers_get_their_turn_in_a_storm_of_messages() {
     run(1, async |options| {
         let world = World::default();

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use crate::scripted::{Do, World, assert_nothing_left, panicked};
 use crate::testing::run;
 use crate::{
-    Address, AskError, ChildSpec, Context, Exit, Mailbox, NodeState, Observer, Shutdown,
+    Address, AskError, ChildSpec, Context, Exit, Failure, Mailbox, NodeState, Observer, Shutdown,
     StartError, Strategy, SupervisorSpec, Thread, Tree, TreeOptions, supervised,
 };
 
@@ -314,6 +314,67 @@ fn stopping_one_child_that_blocks_its_thread_says_so_and_the_tree_goes_on() {
         let observer = tree.observer();
         tree.stop(SECOND).await.unwrap();
         assert_nothing_left(&observer);
+    });
+}
+
+#[test]
+fn a_supervisor_that_is_killed_leaves_behind_what_blocks_and_ends_itself() {
+    run(1, async |options| {
+        let world = World::default();
+        let arbiter = Arbiter::new();
+        let (spec, address, free) = blocker(&arbiter);
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        let inner = world.clone();
+        let middle = SupervisorSpec::new("middle", Strategy::OneForOne).children(move |middle| {
+            middle.add(inner.child("a", vec![]));
+        });
+        let middle = ChildSpec::supervisor(middle);
+        tree.add_child("root", middle.shutdown(Shutdown::Timeout(5 * SECOND)))
+            .await
+            .unwrap();
+        tree.add_child("root/middle", spec.shutdown(Shutdown::Infinity))
+            .await
+            .unwrap();
+        block(&address);
+        let asked = options.clock.now();
+        tree.stop_child("root/middle").await.unwrap();
+        assert_eq!(
+            options.clock.now() - asked,
+            6 * SECOND,
+            "its own deadline, and the grace of the blocked actor"
+        );
+        assert_eq!(tree.observer().alive(), ["root", "root/middle/blocker"]);
+        drop(free);
+        arbiter.stop();
+        arbiter.join().unwrap();
+        let observer = tree.observer();
+        tree.stop(SECOND).await.unwrap();
+        assert_nothing_left(&observer);
+    });
+}
+
+#[test]
+fn a_root_that_gave_up_still_shows_why() {
+    run(1, async |options| {
+        let world = World::default();
+        let mut tree = Tree::start(
+            world.root(Strategy::OneForOne, &["a"], |_, child| child),
+            options,
+        )
+        .await
+        .unwrap();
+        world.at("a").tell(Do::Fail(Failure::fatal("no schema")));
+        let exit = tree.exited().await;
+        let root = tree.snapshot().root.unwrap();
+        assert_eq!(
+            (root.state, root.last_exit, root.children.len()),
+            (NodeState::Failed, Some(exit), 0)
+        );
     });
 }
 

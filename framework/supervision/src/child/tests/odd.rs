@@ -8,7 +8,8 @@ use actix::{Actor, ActorContext, AsyncContext, Handler, Message, SpawnHandle};
 use super::{HOUR, SECOND, end, look};
 use crate::testing::run;
 use crate::{
-    AskError, ChildSpec, Context, Exit, Mailbox, Strategy, SupervisorSpec, Tree, supervised,
+    AskError, ChildSpec, Context, Exit, Mailbox, NodeState, Strategy, SupervisorSpec, Tree,
+    supervised,
 };
 
 struct Quick;
@@ -225,6 +226,59 @@ fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
         assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
         let exit = tree.exited().await;
         assert!(exit.to_string().contains("supervised!"), "{exit}");
+        end(tree).await;
+    });
+}
+
+#[test]
+fn futures_are_dropped_at_the_death_of_their_actor_even_if_dropping_another_panics() {
+    struct Trap(Arc<()>);
+    impl Drop for Trap {
+        fn drop(&mut self) {
+            panic!("sprung");
+        }
+    }
+    struct Holder(Arc<()>);
+    impl Actor for Holder {
+        type Context = Context<Self>;
+    }
+    supervised!(Holder);
+    impl Handler<Crash> for Holder {
+        type Result = ();
+        fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
+            let (waited, spawned) = (Trap(Arc::clone(&self.0)), Trap(Arc::clone(&self.0)));
+            ctx.run_later(HOUR, move |_, _| drop(spawned));
+            ctx.wait(actix::fut::wrap_future(async move {
+                std::future::pending::<()>().await;
+                drop(waited);
+            }));
+        }
+    }
+
+    run(1, async |options| {
+        let witness = Arc::new(());
+        let held = Arc::clone(&witness);
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child(
+            "root",
+            ChildSpec::actor("a", mailbox, move |_| Holder(Arc::clone(&held))),
+        )
+        .await
+        .unwrap();
+        let before = Arc::strong_count(&witness);
+        assert_eq!(address.ask(Crash).await, Ok(()));
+        assert_eq!(Arc::strong_count(&witness), before + 2);
+        assert!(tree.root_node().find("root/a").unwrap().kill());
+        options.clock.sleep(SECOND / 1000).await;
+        assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
+        assert_eq!(Arc::strong_count(&witness), before);
         end(tree).await;
     });
 }
