@@ -53,6 +53,8 @@ pub struct InformerCore {
     pub(crate) relist_asked: Notify,
     numbers: AtomicU64,
     epoch: AtomicU64,
+    #[cfg(test)]
+    stalled: std::sync::atomic::AtomicBool,
 }
 
 struct Book {
@@ -110,6 +112,8 @@ impl InformerCore {
             relist_asked: Notify::new(),
             numbers: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
+            #[cfg(test)]
+            stalled: std::sync::atomic::AtomicBool::new(false),
         })
     }
 
@@ -395,6 +399,17 @@ impl InformerCore {
         for subscriber in woken {
             subscriber.wake();
         }
+    }
+
+    /// Keeps the indexer from committing, as a slow one would.
+    #[cfg(test)]
+    pub(crate) fn stall(&self, stalled: bool) {
+        self.stalled.store(stalled, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
     }
 
     /// Makes steps visible to readers and subscribers; returns whom to wake.

@@ -85,6 +85,7 @@ impl Change {
 
     /// The state after the change; `None` after a deletion.
     #[must_use]
+    #[expect(clippy::new_ret_no_self, reason = "the state after, beside `old`")]
     pub fn new(&self) -> Option<&Object> {
         match self {
             Self::Created(new) | Self::Updated { new, .. } => Some(new),

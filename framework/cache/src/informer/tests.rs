@@ -71,7 +71,22 @@ impl Rig {
     }
 
     async fn with(server: &Server, tree: TreeOptions, options: InformerOptions) -> Self {
+        Self::around(InformerCore::new(kind(), Scope::All), server, tree, options).await
+    }
+
+    /// The indexer does nothing until it is told otherwise.
+    async fn stalled(server: &Server, tree: TreeOptions) -> Self {
         let core = InformerCore::new(kind(), Scope::All);
+        core.stall(true);
+        Self::around(core, server, tree, InformerOptions::default()).await
+    }
+
+    async fn around(
+        core: Arc<InformerCore>,
+        server: &Server,
+        tree: TreeOptions,
+        options: InformerOptions,
+    ) -> Self {
         let clock = tree.clock.clone();
         let actors = Arc::new(Mutex::new(None));
         let wired = actors.clone();

@@ -44,6 +44,7 @@ pub(super) struct World {
     states: BTreeMap<u64, State>,
     events: Vec<(u64, String)>,
     watchers: Vec<UnboundedSender<Chunk>>,
+    compact_after_page: bool,
     faults: HashMap<&'static str, VecDeque<Fault>>,
     /// Verb and query of every request.
     pub(super) requests: Vec<(String, String)>,
@@ -63,6 +64,24 @@ impl Server {
 
     fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap()
+    }
+
+    /// Creates many objects at once, before anybody watches.
+    pub(super) fn fill(&self, count: u64) {
+        let mut world = self.world();
+        world.version += count;
+        let object = |number: u64| {
+            json!({"metadata": {
+                "name": format!("web-{number:05}"), "namespace": "default", "uid": format!("uid-{number}"), "resourceVersion": (number + 1).to_string(),
+            }})
+        };
+        let objects = (0..count).map(object).map(|object| {
+            (
+                object["metadata"]["name"].as_str().unwrap().to_owned(),
+                object,
+            )
+        });
+        world.objects = Arc::new(objects.collect());
     }
 
     /// Creates or changes `default/name`; returns its version.
@@ -101,9 +120,10 @@ impl Server {
         }
     }
 
-    /// Forgets the past: watches and pages of it get 410.
+    /// Other kinds move the server's version on, and then it forgets the past: watches and pages of it get 410.
     pub(super) fn compact(&self) {
         let mut world = self.world();
+        world.version += 1;
         world.oldest = world.version;
         let oldest = world.oldest;
         world.states.retain(|version, _| *version >= oldest);
@@ -117,6 +137,24 @@ impl Server {
         world.version = version;
         world.states.retain(|other, _| *other <= version);
         world.events.retain(|(other, _)| *other <= version);
+    }
+
+    /// Does something that no watch is told of, now or later.
+    pub(super) fn silently(&self, what: impl FnOnce(&Self)) {
+        let watchers = std::mem::take(&mut self.world().watchers);
+        what(self);
+        self.world().watchers = watchers;
+    }
+
+    /// Ends all watches; what they had not been told can no longer be asked for.
+    pub(super) fn cut_and_compact(&self) {
+        self.compact();
+        self.drop_watches();
+    }
+
+    /// Forgets everything once a page of a list was answered that is not the last.
+    pub(super) fn compact_after_page(&self) {
+        self.world().compact_after_page = true;
     }
 
     pub(super) fn drop_watches(&self) {
@@ -144,14 +182,6 @@ impl Server {
 
     pub(super) fn version(&self) -> u64 {
         self.world().version
-    }
-
-    pub(super) fn watches(&self) -> usize {
-        self.world()
-            .watchers
-            .iter()
-            .filter(|watcher| !watcher.is_closed())
-            .count()
     }
 
     pub(super) fn requests(&self, verb: &str) -> Vec<String> {
@@ -248,7 +278,7 @@ impl Server {
         let current = world.version;
         let objects = world.objects.clone();
         world.states.entry(current).or_insert(objects);
-        let Some(state) = world.states.get(&at) else {
+        let Some(state) = world.states.get(&at).cloned() else {
             return refusal(410, "Expired", json!({}));
         };
         let limit = query
@@ -261,7 +291,12 @@ impl Server {
             .map(|(_, object)| object)
             .collect();
         let next = rest.next().map(|(name, _)| format!("{at}:{name}"));
-        whole(200, json!({"kind": "List", "metadata": {"resourceVersion": at.to_string(), "continue": next}, "items": items}).to_string())
+        let text = json!({"kind": "List", "metadata": {"resourceVersion": at.to_string(), "continue": next}, "items": items}).to_string();
+        if next.is_some() && std::mem::take(&mut world.compact_after_page) {
+            world.version += 1;
+            world.states.clear();
+        }
+        whole(200, text)
     }
 }
 
