@@ -291,13 +291,13 @@ fn a_slow_start_is_awaited_and_holds_up_those_behind_it() {
             let world = world.clone();
             SupervisorSpec::new("root", Strategy::OneForOne).children(move |children| {
                 children.add(world.child("a", vec![Begin::HoldStart(5 * SECOND)]));
-                children.add(world.child("b", vec![]));
+                children.add(world.child("b", vec![Begin::HoldStart(3 * SECOND)]));
             })
         };
         let begun = options.clock.now();
         let clock = options.clock.clone();
         let tree = Tree::start(spec, options).await.unwrap();
-        assert_eq!(clock.now() - begun, 5 * SECOND);
+        assert_eq!(clock.now() - begun, 8 * SECOND);
         assert_eq!(world.times("+a"), [begun]);
         assert_eq!(world.times("+b"), [begun + 5 * SECOND]);
         end(tree).await;

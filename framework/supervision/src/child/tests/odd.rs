@@ -232,9 +232,10 @@ fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
 
 #[test]
 fn futures_are_dropped_at_the_death_of_their_actor_even_if_dropping_another_panics() {
-    struct Trap(Arc<()>);
+    struct Trap(Option<Arc<()>>);
     impl Drop for Trap {
         fn drop(&mut self) {
+            self.0.take();
             panic!("sprung");
         }
     }
@@ -246,7 +247,8 @@ fn futures_are_dropped_at_the_death_of_their_actor_even_if_dropping_another_pani
     impl Handler<Crash> for Holder {
         type Result = ();
         fn handle(&mut self, _: Crash, ctx: &mut Context<Self>) {
-            let (waited, spawned) = (Trap(Arc::clone(&self.0)), Trap(Arc::clone(&self.0)));
+            let trap = || Trap(Some(Arc::clone(&self.0)));
+            let (waited, spawned) = (trap(), trap());
             ctx.run_later(HOUR, move |_, _| drop(spawned));
             ctx.wait(actix::fut::wrap_future(async move {
                 std::future::pending::<()>().await;
