@@ -51,6 +51,24 @@ impl Delta {
     }
 }
 
+/// How much a state counts against what is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trust {
+    /// From a watch or out of a cache: nothing where something newer is known.
+    #[default]
+    Cached,
+    /// From a list by quorum: it is right even where it is older.
+    Quorum,
+    /// From a list by quorum of a server that was set back. It uses versions a second time, so not even equal versions mean equal states.
+    Restored,
+}
+
+impl Trust {
+    pub(crate) fn is_final(self) -> bool {
+        self >= Self::Quorum
+    }
+}
+
 /// What happened to one key of the store.
 #[derive(Clone)]
 pub enum Change {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{InformerCore, Permit};
-use crate::delta::{Cause, Change, Delta};
+use crate::delta::{Cause, Change, Delta, Trust};
 use crate::delta_fifo::state::{Fifo, Replace};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
@@ -57,7 +57,7 @@ fn list(core: &InformerCore, fifo: &mut Fifo<Permit>, version: u64, objects: &[O
     };
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: false,
+        trust: Trust::Cached,
         cause,
     });
     for object in objects {
@@ -142,7 +142,7 @@ fn a_list_that_is_cut_off_deletes_nothing() {
     commit_all(&core, &mut fifo);
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: true,
+        trust: Trust::Quorum,
         cause: Cause::Relist,
     });
     fifo.push(Delta::Listed(object("a", 1, 15)), None);
@@ -168,7 +168,7 @@ fn a_list_with_items_nobody_can_be_named_for_deletes_nothing() {
     commit_all(&core, &mut fifo);
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: true,
+        trust: Trust::Quorum,
         cause: Cause::Relist,
     });
     fifo.push(Delta::Listed(object("a", 1, 15)), None);
@@ -193,7 +193,7 @@ fn an_unreadable_object_keeps_its_key_through_a_list_until_it_is_readable_or_gon
 
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: false,
+        trust: Trust::Cached,
         cause: Cause::Relist,
     });
     fifo.push(unreadable("11"), None);
@@ -325,7 +325,7 @@ fn a_server_set_back_in_time_is_followed_by_an_authoritative_list_only() {
 
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: true,
+        trust: Trust::Quorum,
         cause: Cause::Relist,
     });
     fifo.push(Delta::Listed(object("a", 1, 50)), None);

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::delta::{Cause, Delta};
+use crate::delta::{Cause, Delta, Trust};
 use crate::key::Key;
 use crate::object::Object;
 use crate::version::Version;
@@ -33,8 +33,8 @@ pub(crate) struct Fifo<P> {
 pub(crate) struct Replace {
     /// Its number; rises by every list of an informer.
     pub(crate) epoch: u64,
-    /// Whether it was read by quorum, so that it is right even where it is older than what is known.
-    pub(crate) authoritative: bool,
+    /// How it was read.
+    pub(crate) trust: Trust,
     /// What changes found by it are put down to.
     pub(crate) cause: Cause,
 }
@@ -67,8 +67,8 @@ pub(crate) struct Pending<P> {
     /// Why the newest state cannot be read.
     pub(crate) unreadable: Option<String>,
     pub(crate) cause: Cause,
-    /// Whether an authoritative list had its say.
-    pub(crate) authoritative: bool,
+    /// The most that any of it counts.
+    pub(crate) trust: Trust,
     pub(crate) stamp: u64,
     /// Version of the newest of it, if that could be read.
     pub(crate) newest: Option<Version>,
@@ -248,7 +248,7 @@ impl<P> Fifo<P> {
                     latest: None,
                     unreadable: None,
                     cause: Cause::Watch,
-                    authoritative: false,
+                    trust: Trust::default(),
                     stamp,
                     newest: None,
                     before,
@@ -257,11 +257,13 @@ impl<P> Fifo<P> {
             }
         };
         pending.stamp = stamp;
-        let authoritative = listed && replacing.is_some_and(|replace| replace.authoritative);
-        if !authoritative && pending.is_ahead_of(&delta) {
+        let trust = replacing
+            .filter(|_| listed)
+            .map_or(Trust::Cached, |replace| replace.trust);
+        if !trust.is_final() && pending.is_ahead_of(&delta) {
             return false;
         }
-        pending.authoritative |= authoritative;
+        pending.trust = pending.trust.max(trust);
         pending.cause = replacing
             .filter(|_| listed)
             .map_or(Cause::Watch, |replace| replace.cause);

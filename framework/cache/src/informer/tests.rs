@@ -17,6 +17,7 @@ use crate::reflector::actor::Reflector;
 use crate::status::{InformerState, TroubleCause};
 use crate::subscription::Subscription;
 
+mod chaos;
 mod faults;
 mod server;
 
@@ -71,19 +72,26 @@ impl Rig {
     }
 
     async fn with(server: &Server, tree: TreeOptions, options: InformerOptions) -> Self {
-        Self::around(InformerCore::new(kind(), Scope::All), server, tree, options).await
+        let core = InformerCore::new(kind(), Scope::All);
+        Self {
+            server: server.clone(),
+            ..Self::around(core, server.client(), tree, options).await
+        }
     }
 
     /// The indexer does nothing until it is told otherwise.
     async fn stalled(server: &Server, tree: TreeOptions) -> Self {
         let core = InformerCore::new(kind(), Scope::All);
         core.stall(true);
-        Self::around(core, server, tree, InformerOptions::default()).await
+        Self {
+            server: server.clone(),
+            ..Self::around(core, server.client(), tree, InformerOptions::default()).await
+        }
     }
 
     async fn around(
         core: Arc<InformerCore>,
-        server: &Server,
+        client: kube::Client,
         tree: TreeOptions,
         options: InformerOptions,
     ) -> Self {
@@ -92,7 +100,7 @@ impl Rig {
         let wired = actors.clone();
         let spec: SupervisorSpec = assemble(
             core.clone(),
-            server.client(),
+            client,
             options,
             move |fifo, indexer, reflector| {
                 *wired.lock().unwrap() = Some((fifo, indexer, reflector));
@@ -101,8 +109,9 @@ impl Rig {
         let subscription = core.subscribe("test", || {});
         let tree = Tree::start(spec.without_intensity(), tree).await.unwrap();
         let lister = Lister::new(core.clone());
+        let server = Server::default();
         Self {
-            server: server.clone(),
+            server,
             core,
             lister,
             subscription,
@@ -119,13 +128,16 @@ impl Rig {
         self.clock.sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Passes time until `done`, in steps of 10 ms, for an hour at most.
+    /// Passes time until `done`, in steps that grow from 10 ms to 10 s, for an hour at most.
     async fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
-        for _ in 0..360_000 {
+        let end = self.clock.now() + Duration::from_secs(3600);
+        let mut step = Duration::from_millis(10);
+        while self.clock.now() < end {
             if done(self) {
                 return;
             }
-            self.clock.sleep(Duration::from_millis(10)).await;
+            self.clock.sleep(step).await;
+            step = (step + step / 50).min(Duration::from_secs(10));
         }
         panic!(
             "an hour has passed, but not {what}: {:#?}",

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Lister, ReadError};
 use crate::core::InformerCore;
-use crate::delta::{Cause, Delta};
+use crate::delta::{Cause, Delta, Trust};
 use crate::delta_fifo::state::{Fifo, Replace};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
@@ -41,7 +41,7 @@ fn fill(core: &InformerCore, specs: &[(&str, serde_json::Value)]) {
     let mut fifo = Fifo::new(None, 0);
     fifo.replace_begin(Replace {
         epoch: core.next_epoch(),
-        authoritative: false,
+        trust: Trust::Cached,
         cause: Cause::Initial,
     });
     for (name, spec) in specs {

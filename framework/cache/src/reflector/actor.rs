@@ -13,7 +13,7 @@ use super::answer::Failure;
 use super::event::{self, Event};
 use super::state::{At, End, List, Machine, Plan};
 use crate::core::InformerCore;
-use crate::delta::{Cause, Delta};
+use crate::delta::{Cause, Delta, Trust};
 use crate::delta_fifo::actor::{DeltaFifo, Deltas, Mark, Position, Resume, What};
 use crate::delta_fifo::state::Replace;
 use crate::envelope;
@@ -68,6 +68,7 @@ impl Reflector {
                 entropy,
                 session: 0,
                 lists: None,
+                opening: None,
                 complete: true,
             }),
         }
@@ -96,6 +97,8 @@ struct Run {
     session: u64,
     /// Held while a list is read.
     lists: Option<OwnedSemaphorePermit>,
+    /// A list of which nothing was handed over yet.
+    opening: Option<Replace>,
     /// Whether every item of the list being read could be put down to a key.
     complete: bool,
 }
@@ -190,25 +193,21 @@ impl Run {
             } else {
                 Cause::Initial
             };
-            let replace = Replace {
-                epoch: self.core.next_epoch(),
-                authoritative: list.at == At::Now,
-                cause,
+            let trust = if list.at == At::Now {
+                Trust::Quorum
+            } else {
+                Trust::Cached
             };
-            self.mark(What::ReplaceBegin(replace));
+            self.opening = Some(Replace {
+                epoch: self.core.next_epoch(),
+                trust,
+                cause,
+            });
         }
         self.core.count(|counters| counters.lists += 1);
         let meta = self.page(machine, &list).await?;
+        self.begin(machine, Some(&meta.version));
         if let Some(version) = machine.listed(&meta) {
-            if list.at == At::Now
-                && self
-                    .core
-                    .low_water()
-                    .is_some_and(|low| version.is_before(&low))
-            {
-                tracing::warn!(resource = %self.core.kind(), %version, "the server went back in time; its state is taken as it is now");
-                self.core.count(|counters| counters.histories += 1);
-            }
             self.mark(What::ReplaceEnd {
                 version,
                 complete: self.complete,
@@ -219,6 +218,21 @@ impl Run {
         Ok(())
     }
 
+    /// Tells the beginning of a list, once it is known how much it counts.
+    fn begin(&mut self, machine: &Machine, version: Option<&Version>) {
+        let Some(mut replace) = self.opening.take() else {
+            return;
+        };
+        if replace.trust == Trust::Quorum
+            && version.is_some_and(|version| machine.is_ahead_of(version))
+        {
+            tracing::warn!(resource = %self.core.kind(), "the server went back in time; its state is taken as it is now");
+            self.core.count(|counters| counters.histories += 1);
+            replace.trust = Trust::Restored;
+        }
+        self.mark(What::ReplaceBegin(replace));
+    }
+
     async fn page(&mut self, machine: &Machine, list: &List) -> Result<ListMeta, Failure> {
         let mut body = self.caller.list(list).await?;
         let mut splitter = ListSplitter::new(self.options.max_object);
@@ -227,7 +241,9 @@ impl Run {
                 let mut deltas = Vec::new();
                 splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
                 if !deltas.is_empty() {
-                    machine.accept(splitter.meta().map(|meta| &meta.version))?;
+                    let version = splitter.meta().map(|meta| &meta.version);
+                    machine.accept(version)?;
+                    self.begin(machine, version);
                     self.hand_over(deltas, true).await;
                 }
             }

@@ -265,6 +265,13 @@ impl Machine {
         }
     }
 
+    /// Whether more than this version is known.
+    pub(crate) fn is_ahead_of(&self, version: &Version) -> bool {
+        self.version
+            .as_ref()
+            .is_some_and(|known| version.is_before(known))
+    }
+
     /// Whether the list being read may be taken at `version`, which is known now; `None` if its items come before its version.
     pub(crate) fn accept(&self, version: Option<&Version>) -> Result<(), Failure> {
         let (false, Some(known)) = (self.quorum, &self.version) else {

@@ -1,6 +1,6 @@
 //! What pending news of a key do to what is stored under it.
 
-use crate::delta::Change;
+use crate::delta::{Change, Trust};
 use crate::delta_fifo::state::Gone;
 use crate::object::Object;
 use crate::version::Version;
@@ -28,14 +28,13 @@ pub(super) struct Settled {
     pub(super) stale: bool,
 }
 
-/// Decides. `grave` is when the key went, if that is later than the low-water mark: no state up to then is news. Only an `authoritative` list may be
-/// older than what is known and still be right.
+/// Decides. `grave` is when the key went, if that is later than the low-water mark: no state up to then is news.
 pub(super) fn settle(
     stored: Option<&Object>,
     grave: Option<&Version>,
     gone: Option<&Gone>,
     latest: Option<&Object>,
-    authoritative: bool,
+    trust: Trust,
 ) -> Settled {
     let mut changes = Vec::new();
     let mut stale = false;
@@ -45,7 +44,7 @@ pub(super) fn settle(
             .version
             .as_ref()
             .is_some_and(|version| version.is_before(&object.meta().resource_version));
-        if old && !authoritative {
+        if old && !trust.is_final() {
             stale = true;
         } else {
             changes.push(deleted(object, gone.last.as_ref()));
@@ -56,7 +55,7 @@ pub(super) fn settle(
         (_, None) => {}
         (None, Some(new)) => {
             let buried = grave.is_some_and(|grave| grave.has_reached(&new.meta().resource_version));
-            if buried && !authoritative {
+            if buried && !trust.is_final() {
                 stale = true;
             } else {
                 changes.push(Change::Created(new.clone()));
@@ -67,9 +66,11 @@ pub(super) fn settle(
                 };
             }
         }
-        (Some(old), Some(new)) if old.is_same_state(new) => {}
         (Some(old), Some(new))
-            if !authoritative
+            if old.is_same_state(new)
+                && !(trust == Trust::Restored && old.json() != new.json()) => {}
+        (Some(old), Some(new))
+            if !trust.is_final()
                 && new
                     .meta()
                     .resource_version

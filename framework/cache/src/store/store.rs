@@ -217,7 +217,7 @@ impl Writer {
                     if list.complete {
                         shelf.sweep(list, &mut applied);
                     }
-                    if list.replace.authoritative {
+                    if list.replace.trust.is_final() {
                         self.graves.clear();
                         // a server restored from a backup goes back, and we with it
                         self.low_water = None;
@@ -295,7 +295,7 @@ impl Shelf {
             grave,
             pending.gone.as_ref(),
             pending.latest.as_ref(),
-            pending.authoritative,
+            pending.trust,
         );
         applied.stale += u64::from(settled.stale);
         applied.unchanged += u64::from(settled.changes.is_empty() && !settled.stale);
@@ -303,7 +303,7 @@ impl Shelf {
         if let Some(entry) = stored {
             entry.stamp = pending.stamp;
             let known = &entry.object.meta().resource_version;
-            news &= pending.authoritative
+            news &= pending.trust.is_final()
                 || !pending
                     .newest
                     .as_ref()
@@ -369,7 +369,8 @@ impl Shelf {
     /// Takes out what the list did not have. An object newer than the list is none of its business, unless the list is always right.
     fn sweep(&mut self, list: &ListEnd, applied: &mut Applied) {
         let absent = |object: &Object| {
-            list.replace.authoritative || !list.version.is_before(&object.meta().resource_version)
+            list.replace.trust.is_final()
+                || !list.version.is_before(&object.meta().resource_version)
         };
         let swept = self
             .objects

@@ -163,7 +163,7 @@ impl Model {
                 };
                 self.fifo.replace_begin(Replace {
                     epoch: self.core.next_epoch(),
-                    authoritative: quorum,
+                    trust: if quorum { Trust::Quorum } else { Trust::Cached },
                     cause,
                 });
                 self.list = Some((at, self.history[at].0.values().cloned().collect()));

@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use super::{Batch, Fifo, Replace, Step};
-use crate::delta::{Cause, Delta};
+use crate::delta::{Cause, Delta, Trust};
 use crate::key::Key;
 use crate::object::Object;
 use crate::version::Version;
@@ -26,7 +26,7 @@ fn gone(name: &str, version: u64) -> Delta {
 fn replace(epoch: u64) -> Replace {
     Replace {
         epoch,
-        authoritative: false,
+        trust: Trust::Cached,
         cause: Cause::Relist,
     }
 }
@@ -150,7 +150,7 @@ fn old_states_are_no_news_and_never_replace_newer_ones() {
         "lists tell of the past"
     );
     fifo.replace_begin(Replace {
-        authoritative: true,
+        trust: Trust::Quorum,
         ..replace(2)
     });
     assert!(fifo.push(Delta::Listed(object("a", "u", 7)), ()));

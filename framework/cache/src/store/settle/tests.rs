@@ -1,4 +1,5 @@
 use super::{Outcome, settle};
+use crate::delta::Trust;
 use crate::delta_fifo::state::Gone;
 use crate::object::Object;
 use crate::version::Version;
@@ -21,15 +22,9 @@ fn case(
     stored: Option<Object>,
     gone: Option<Gone>,
     latest: Option<Object>,
-    authoritative: bool,
+    trust: Trust,
 ) -> String {
-    let settled = settle(
-        stored.as_ref(),
-        None,
-        gone.as_ref(),
-        latest.as_ref(),
-        authoritative,
-    );
+    let settled = settle(stored.as_ref(), None, gone.as_ref(), latest.as_ref(), trust);
     let outcome = match settled.outcome {
         Outcome::Keep => "keep".to_owned(),
         Outcome::Put(object) => format!("put {object:?}"),
@@ -43,35 +38,46 @@ fn case(
 fn news_of_a_key_become_changes() {
     let at = |uid, version| Some(object(uid, version));
     assert_eq!(
-        case(None, None, at("u", "5"), false),
+        case(None, None, at("u", "5"), Trust::Cached),
         "[created a@5], put a@5"
     );
     assert_eq!(
-        case(at("u", "4"), None, at("u", "5"), false),
+        case(at("u", "4"), None, at("u", "5"), Trust::Cached),
         "[updated a@5 from 4], put a@5"
     );
-    assert_eq!(case(at("u", "5"), None, at("u", "5"), false), "[], keep");
     assert_eq!(
-        case(at("u", "4"), Some(gone("u", "5")), None, false),
+        case(at("u", "5"), None, at("u", "5"), Trust::Cached),
+        "[], keep"
+    );
+    assert_eq!(
+        case(at("u", "4"), Some(gone("u", "5")), None, Trust::Cached),
         "[deleted a@5], remove"
     );
-    assert_eq!(case(None, Some(gone("u", "5")), None, false), "[], keep");
+    assert_eq!(
+        case(None, Some(gone("u", "5")), None, Trust::Cached),
+        "[], keep"
+    );
 }
 
 #[test]
 fn another_uid_under_a_name_is_a_deletion_and_a_creation() {
     let at = |uid, version| Some(object(uid, version));
     assert_eq!(
-        case(at("u", "4"), Some(gone("u", "5")), at("v", "6"), false),
+        case(
+            at("u", "4"),
+            Some(gone("u", "5")),
+            at("v", "6"),
+            Trust::Cached
+        ),
         "[deleted a@5, created a@6], put a@6"
     );
     assert_eq!(
-        case(at("u", "4"), None, at("v", "6"), false),
+        case(at("u", "4"), None, at("v", "6"), Trust::Cached),
         "[vanished a@4, created a@6], put a@6",
         "the end itself was missed"
     );
     assert_eq!(
-        case(at("t", "3"), Some(gone("u", "5")), None, false),
+        case(at("t", "3"), Some(gone("u", "5")), None, Trust::Cached),
         "[vanished a@3], remove",
         "nobody saw u"
     );
@@ -81,39 +87,90 @@ fn another_uid_under_a_name_is_a_deletion_and_a_creation() {
 fn what_is_older_than_what_is_stored_is_refused_unless_it_is_authoritative() {
     let at = |uid, version| Some(object(uid, version));
     assert_eq!(
-        case(at("u", "9"), None, at("u", "5"), false),
+        case(at("u", "9"), None, at("u", "5"), Trust::Cached),
         "[], keep, stale"
     );
     assert_eq!(
-        case(at("v", "9"), None, at("u", "5"), false),
+        case(at("v", "9"), None, at("u", "5"), Trust::Cached),
         "[], keep, stale"
     );
     assert_eq!(
-        case(at("v", "9"), Some(gone("u", "5")), None, false),
+        case(at("v", "9"), Some(gone("u", "5")), None, Trust::Cached),
         "[], keep, stale"
     );
     assert_eq!(
-        case(at("v", "9"), Some(gone("u", "5")), at("v", "9"), false),
+        case(
+            at("v", "9"),
+            Some(gone("u", "5")),
+            at("v", "9"),
+            Trust::Cached
+        ),
         "[], keep, stale"
     );
     assert_eq!(
-        case(at("u", "9"), None, at("u", "5"), true),
+        case(at("u", "9"), None, at("u", "5"), Trust::Quorum),
         "[updated a@5 from 9], put a@5"
     );
     let grave = Version::new("9");
-    let buried = settle(None, Some(&grave), None, at("u", "9").as_ref(), false);
+    let buried = settle(
+        None,
+        Some(&grave),
+        None,
+        at("u", "9").as_ref(),
+        Trust::Cached,
+    );
     assert!(buried.stale && buried.changes.is_empty());
     assert_eq!(
-        settle(None, Some(&grave), None, at("u", "10").as_ref(), false)
-            .changes
-            .len(),
+        settle(
+            None,
+            Some(&grave),
+            None,
+            at("u", "10").as_ref(),
+            Trust::Cached
+        )
+        .changes
+        .len(),
         1
     );
     assert_eq!(
-        settle(None, Some(&grave), None, at("u", "5").as_ref(), true)
-            .changes
-            .len(),
+        settle(
+            None,
+            Some(&grave),
+            None,
+            at("u", "5").as_ref(),
+            Trust::Quorum
+        )
+        .changes
+        .len(),
         1
+    );
+}
+
+#[test]
+fn a_version_used_a_second_time_hides_no_other_state_of_a_server_that_was_set_back() {
+    let json = serde_json::json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "5"}, "spec": 1});
+    let other = crate::envelope::open(json.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        case(
+            Some(object("u", "5")),
+            None,
+            Some(other.clone()),
+            Trust::Restored
+        ),
+        "[updated a@5 from 5], put a@5"
+    );
+    assert_eq!(
+        case(Some(object("u", "5")), None, Some(other), Trust::Cached),
+        "[], keep"
+    );
+    assert_eq!(
+        case(
+            Some(object("u", "5")),
+            None,
+            Some(object("u", "5")),
+            Trust::Restored
+        ),
+        "[], keep"
     );
 }
 
@@ -121,11 +178,11 @@ fn what_is_older_than_what_is_stored_is_refused_unless_it_is_authoritative() {
 fn versions_without_an_order_are_taken_as_they_come() {
     let at = |uid, version| Some(object(uid, version));
     assert_eq!(
-        case(at("u", "beta"), None, at("u", "alpha"), false),
+        case(at("u", "beta"), None, at("u", "alpha"), Trust::Cached),
         "[updated a@alpha from beta], put a@alpha"
     );
     assert_eq!(
-        case(at("u", "beta"), None, at("u", "beta"), false),
+        case(at("u", "beta"), None, at("u", "beta"), Trust::Quorum),
         "[], keep"
     );
 }
