@@ -1,6 +1,7 @@
 //! A simulated cluster to point kubectl at: prints a kubeconfig's path and serves until it is interrupted.
 //!
-//! Arguments: the address (default `127.0.0.1:0`), then files of manifests to start with.
+//! Arguments: the address (default `127.0.0.1:0`), then files of manifests to start with. With `STILL` in the
+//! environment no controllers run, as on a cluster without a controller manager.
 
 use boatswain_apisim::{ApiSim, WorldOptions};
 
@@ -17,6 +18,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::temp_dir().join(format!("apisim-{}.kubeconfig", server.addr().port()));
     server.write_kubeconfig(&kubeconfig)?;
     println!("KUBECONFIG={}", kubeconfig.display());
-    sim.world(WorldOptions::default()).run().await;
+    match std::env::var_os("STILL") {
+        Some(_) => std::future::pending().await,
+        None => sim.world(WorldOptions::default()).run().await,
+    }
     Ok(())
 }

@@ -24,8 +24,20 @@ impl Cause {
         }
     }
 
+    pub(crate) fn new(
+        reason: &'static str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            field: field.into(),
+        }
+    }
+
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: impl AsRef<str>) -> Self {
-        let message = format!("Invalid value: {}: {}", shown(value), why.as_ref());
+        let message = format!("Invalid value: {}: {}", value, why.as_ref());
         Self {
             reason: "FieldValueInvalid",
             message,
@@ -38,11 +50,12 @@ impl Cause {
         value: &Value,
         supported: &[Value],
     ) -> Self {
-        let list = supported.iter().map(shown).collect::<Vec<_>>().join(", ");
-        let message = format!(
-            "Unsupported value: {}: supported values: {list}",
-            shown(value)
-        );
+        let list = supported
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let message = format!("Unsupported value: {}: supported values: {list}", value);
         Self {
             reason: "FieldValueNotSupported",
             message,
@@ -59,14 +72,6 @@ impl Cause {
     }
 }
 
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(_) => "\"array\"".into(),
-        Value::Object(_) => "\"object\"".into(),
-        other => other.to_string(),
-    }
-}
-
 /// A refused request: what becomes the `Status` body of the answer.
 ///
 /// Displays as the message a client shows to its user.
@@ -75,7 +80,7 @@ fn shown(value: &Value) -> String {
 pub struct Failure {
     /// HTTP status code.
     pub code: u16,
-    /// Machine-readable reason, for example `NotFound`.
+    /// Machine-readable reason, for example `NotFound`; empty where the real server gives none.
     pub reason: &'static str,
     /// What was tried, on which object, and why it failed.
     pub message: String,
@@ -178,9 +183,19 @@ impl Failure {
     }
 
     pub(crate) fn invalid(served: &Served, name: &str, causes: &[Cause]) -> Self {
-        let kind = match served.group.as_str() {
-            "" => served.kind.clone(),
-            group => format!("{}.{group}", served.kind),
+        Self::invalid_as(&served.group, &served.kind, name, causes)
+    }
+
+    /// Options of a request that are not accepted, for example `ListOptions`.
+    pub(crate) fn invalid_options(kind: &str, cause: Cause) -> Self {
+        Self::invalid_as("meta.k8s.io", kind, "", &[cause])
+    }
+
+    pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
         };
         let lines = causes
             .iter()
@@ -193,15 +208,16 @@ impl Failure {
         let mut failure = Self::new(
             422,
             "Invalid",
-            format!("{kind} \"{name}\" is invalid: {text}"),
+            format!("{qualified} \"{name}\" is invalid: {text}"),
         );
         let causes = causes
             .iter()
             .map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field}));
-        failure.details =
-            json!({"name": name, "kind": served.kind, "causes": causes.collect::<Vec<_>>()});
-        if !served.group.is_empty() {
-            failure.details["group"] = served.group.clone().into();
+        failure.details = json!({"kind": kind, "causes": causes.collect::<Vec<_>>()});
+        for (part, value) in [("name", name), ("group", group)] {
+            if !value.is_empty() {
+                failure.details[part] = value.into();
+            }
         }
         failure
     }
@@ -215,11 +231,11 @@ impl Failure {
     }
 
     pub(crate) fn not_acceptable() -> Self {
-        let accepted = "application/json, application/yaml";
+        let accepted = "application/json, application/yaml, application/json;stream=watch";
         Self::new(
             406,
             "NotAcceptable",
-            format!("only the following media types are accepted: {accepted}"),
+            format!("406: Not Acceptable\n\nAvailable representations: {accepted}"),
         )
     }
 
@@ -238,7 +254,7 @@ impl Failure {
         let mut failure = Self::new(
             504,
             "Timeout",
-            format!("Too large resource version: {wanted}, current: {current}"),
+            format!("Timeout: Too large resource version: {wanted}, current: {current}"),
         );
         failure.details = json!({
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
@@ -255,8 +271,11 @@ impl Failure {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

@@ -118,15 +118,16 @@ impl Schema {
     /// Fills in the defaults of absent fields.
     pub(crate) fn fill(&self, object: &mut Map<String, Value>) {
         for (name, schema) in &self.properties {
-            match (object.get(name), &schema.default) {
-                // a null that is not allowed counts as absent
-                (Some(Value::Null), Some(default)) if !schema.nullable => {
-                    object.insert(name.clone(), default.clone());
-                }
-                (None, Some(default)) => {
-                    object.insert(name.clone(), default.clone());
-                }
-                _ => {}
+            // a null that is not allowed counts as absent
+            if !schema.nullable && object.get(name) == Some(&Value::Null) {
+                object.remove(name);
+            }
+            if let Some(default) = schema
+                .default
+                .as_ref()
+                .filter(|_| !object.contains_key(name))
+            {
+                object.insert(name.clone(), default.clone());
             }
             if let Some(value) = object.get_mut(name) {
                 schema.fill_value(value);

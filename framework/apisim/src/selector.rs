@@ -156,9 +156,12 @@ impl Fields {
             if !["metadata.name", "metadata.namespace"].contains(&name)
                 && !selectable.iter().any(|s| s == name)
             {
-                return Err(Failure::bad_request(format!(
-                    "field label not supported: {name}"
-                )));
+                return Err(Failure::bad_request(match selectable {
+                    [] => format!(
+                        "\"{name}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    ),
+                    _ => format!("field label not supported: {name}"),
+                }));
             }
             Ok((
                 name.split('.').map(str::to_owned).collect(),

@@ -395,7 +395,7 @@ fn act(state: &mut State, action: &Action, write: &Write) -> bool {
             update(state, collection, key, body, write);
         }
         Action::Release { finalizer, .. } => {
-            crate::api::write::drop_finalizer(&mut body, finalizer);
+            crate::api::body::drop_finalizer(&mut body, finalizer);
             update(state, collection, key, body, write);
         }
     }

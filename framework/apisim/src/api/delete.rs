@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{State, Write, place, write};
+use super::{
+    State, Write,
+    body::{add_finalizer, drop_finalizer, refused, released},
+    install::crds,
+    place,
+};
 use crate::{
-    failure::Failure,
+    failure::{Cause, Failure},
     gc::{FOREGROUND, ORPHAN},
     model::{
         crd,
-        object::{Collection, Object, meta_mut, put},
+        object::{Collection, Key, Object, meta_mut, put},
         served::Served,
     },
-    store::Precondition,
+    store::{Precondition, Refusal},
 };
 
 /// What becomes of the objects that the deleted one owns.
@@ -53,14 +58,9 @@ impl Deletion {
             (Some("Foreground"), _) => Propagation::Foreground,
             (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
             (Some(other), _) => {
-                let expected = "\"Background\", \"Foreground\", \"Orphan\"";
-                return Err(Failure::new(
-                    422,
-                    "Invalid",
-                    format!(
-                        "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported values: {expected}"
-                    ),
-                ));
+                let supported = ["Foreground", "Background", "Orphan", "nil"].map(Value::from);
+                let cause = Cause::unsupported("propagationPolicy", &other.into(), &supported);
+                return Err(Failure::invalid_options("DeleteOptions", cause));
             }
         };
         let require = Precondition {
@@ -100,13 +100,7 @@ impl State {
         let required = self
             .store
             .require(&served.collection, &key, &deletion.require);
-        let old = required.map_err(|refusal| match refusal {
-            // unlike an update, a deletion tells which version it found
-            refusal @ crate::store::Refusal::OtherVersion { .. } => {
-                Failure::conflict(served, name, refusal.to_string())
-            }
-            refusal => write::refused(served, name, &refusal),
-        })?;
+        let old = required.map_err(|refusal| unmet(served, &key, &refusal))?;
         let protected = ["default", "kube-system", "kube-public"].contains(&name);
         if served.group.is_empty() && served.plural == "namespaces" && protected {
             return Err(Failure::forbidden(
@@ -121,21 +115,30 @@ impl State {
         let mut body = old.body.clone();
         match deletion.propagation {
             Propagation::Background => {}
-            Propagation::Foreground if old.terminating() => {}
-            Propagation::Foreground => write::add_finalizer(&mut body, FOREGROUND),
-            Propagation::Orphan => write::add_finalizer(&mut body, ORPHAN),
+            Propagation::Foreground => {
+                drop_finalizer(&mut body, ORPHAN);
+                if !old.terminating() {
+                    add_finalizer(&mut body, FOREGROUND);
+                }
+            }
+            Propagation::Orphan => {
+                drop_finalizer(&mut body, FOREGROUND);
+                add_finalizer(&mut body, ORPHAN);
+            }
         }
         if !old.terminating() {
             meta_mut(&mut body).insert("deletionTimestamp".into(), how.now.clone().into());
-            meta_mut(&mut body).insert("deletionGracePeriodSeconds".into(), 0.into());
             if served.group.is_empty() && served.plural == "namespaces" {
                 put(&mut body, &["status", "phase"], "Terminating".into());
+            } else {
+                meta_mut(&mut body).insert("deletionGracePeriodSeconds".into(), 0.into());
             }
-            if served.collection == write::crds() {
+            if served.collection == crds() {
+                add_finalizer(&mut body, crd::CLEANUP);
                 terminating_condition(&mut body, &how.now);
             }
         }
-        if write::released(&body) {
+        if released(&body) {
             // an object that goes at once is never seen with a deletion timestamp
             return self
                 .remove_now(served, &key, old.body.clone())
@@ -144,12 +147,9 @@ impl State {
         let stored = self
             .store
             .replace(&served.collection, &key, &Precondition::default(), body);
-        let object = stored.map_err(|refusal| write::refused(served, name, &refusal))?;
-        if served.collection == write::crds() {
+        let object = stored.map_err(|refusal| refused(served, &key, &refusal))?;
+        if served.collection == crds() {
             self.delete_custom(&crd::collection(&object.body), how);
-            if self.store.get(&served.collection, &key).is_none() {
-                return Ok(Deleted::Gone(object));
-            }
         }
         Ok(Deleted::Marked(object))
     }
@@ -175,6 +175,31 @@ impl State {
         }
         self.finish_definition(collection);
     }
+}
+
+/// A precondition of a deletion that does not hold; unlike an update, a deletion names the kind.
+fn unmet(served: &Served, key: &Key, refusal: &Refusal) -> Failure {
+    let why = match refusal {
+        Refusal::OtherUid { wanted, found } => format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have been deleted and then recreated"
+        ),
+        Refusal::OtherVersion { wanted, found } => format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). The object might have been modified"
+        ),
+        refusal => return refused(served, key, refusal),
+    };
+    let kind = if served.group.is_empty() {
+        served.kind.clone()
+    } else {
+        format!("{}.{}", served.kind, served.group)
+    };
+    let mut failure = Failure::conflict(served, &key.name, "");
+    failure.message = format!(
+        "Operation cannot be fulfilled on {kind} \"{}\": {why}",
+        key.name
+    );
+    failure.details["kind"] = served.kind.clone().into();
+    failure
 }
 
 fn terminating_condition(body: &mut crate::model::object::Body, now: &str) {

@@ -1,7 +1,10 @@
 //! What the server does with a request, apart from how it arrived: synchronous, on one [`State`].
 
+pub(crate) mod body;
+pub(crate) mod decode;
 pub(crate) mod defaults;
 pub(crate) mod delete;
+pub(crate) mod install;
 pub(crate) mod metadata;
 pub(crate) mod patch;
 pub(crate) mod read;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{State, Write, place, write};
+use super::{State, Write, body::accept, place};
 use crate::{
     failure::{Cause, Failure},
     fields::{apply, managers, shape::Shape},
@@ -47,7 +47,14 @@ impl State {
             .cloned();
         let old = old.ok_or_else(|| Failure::not_found(served, name))?;
         let mut patched = served.render(&old.body);
-        self::change(served, name, &mut patched, dialect, patch)?;
+        change(served, &mut patched, dialect, patch)?;
+        if let Some(uid) = patched
+            .pointer("/metadata/uid")
+            .filter(|uid| *uid != old.uid())
+        {
+            let cause = Cause::invalid("metadata.uid", uid, "field is immutable");
+            return Err(Failure::invalid(served, name, &[cause]));
+        }
         self.update(served, namespace, name, patched, write)
             .map(|object| (object, false))
     }
@@ -62,8 +69,9 @@ impl State {
         write: &mut Write,
     ) -> Result<(Arc<Object>, bool), Failure> {
         if write.manager.is_empty() {
-            let why = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
-            return Err(Failure::new(422, "Invalid", why));
+            let message = "Required value: is required for apply patch";
+            let cause = Cause::new("FieldValueRequired", "fieldManager", message);
+            return Err(Failure::invalid_options("PatchOptions", cause));
         }
         if at(
             config.as_object().unwrap_or(&managers::empty()),
@@ -73,7 +81,7 @@ impl State {
         {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        let mut config = write::accept(served, config.clone())?;
+        let mut config = accept(served, config.clone())?;
         if served.view != View::Same {
             return Err(Failure::unsupported_media_type(
                 "application/apply-patch+yaml",
@@ -168,7 +176,6 @@ impl State {
 /// Applies a patch to the form that a client sees.
 pub(super) fn change(
     served: &Served,
-    name: &str,
     target: &mut Value,
     dialect: Dialect,
     patch: &Value,
@@ -191,11 +198,13 @@ pub(super) fn change(
     };
     outcome.map_err(|error| match error {
         PatchError::Malformed(why) => Failure::bad_request(why),
-        PatchError::Unfit(why) => {
-            let mut failure =
-                Failure::invalid(served, name, &[Cause::invalid("", &Value::Null, &why)]);
-            failure.message =
-                format!("the server rejected our request due to an error in our request: {why}");
+        // the real server does not tell its clients why
+        PatchError::Unfit(_) => {
+            let mut failure = Failure::new(
+                422,
+                "Invalid",
+                "the server rejected our request due to an error in our request",
+            );
             failure.details = json!({});
             failure
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::State;
 use crate::{
-    failure::Failure,
+    failure::{Cause, Failure},
     model::{
         object::{Key, Object},
         served::Served,
@@ -92,7 +92,9 @@ impl Token {
             })
         });
         parts.ok_or_else(|| {
-            Failure::bad_request("continue key is not valid: it was not made by this server")
+            Failure::bad_request(
+                "invalid continue token: continue key is not valid: it was not made by this server",
+            )
         })
     }
 }
@@ -114,17 +116,13 @@ impl State {
             Some(text) => Some(text.parse::<u64>().map_err(|_| invalid_version(text))?),
         };
         if options.how != Match::Unset && asked.is_none() {
-            return Err(Failure::new(
-                422,
-                "Invalid",
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            return Err(forbidden_match(
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
             ));
         }
         if options.how == Match::Exact && asked == Some(0) {
-            return Err(Failure::new(
-                422,
-                "Invalid",
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            return Err(forbidden_match(
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ));
         }
         let token = options
@@ -158,11 +156,10 @@ impl State {
         let found = self
             .store
             .at(&served.collection, namespace, version, after.as_ref())
-            .map_err(|expired| match after {
+            .map_err(|_| match after {
                 None => Failure::expired("The resourceVersion for the provided list is too old."),
                 Some(after) => {
                     let mut failure = Failure::expired(EXPIRED_TOKEN);
-                    let _ = expired;
                     failure.continue_token = Some(Token { version: 0, after }.render());
                     failure
                 }
@@ -205,9 +202,14 @@ impl State {
     }
 }
 
+/// A `resourceVersionMatch` that does not go with the other parameters.
+pub(crate) fn forbidden_match(why: &str) -> Failure {
+    Failure::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why))
+}
+
 /// A version that is not a number.
 pub(crate) fn invalid_version(text: &str) -> Failure {
     Failure::bad_request(format!(
-        "Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+        "invalid resource version: resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
     ))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{State, Write, patch, patch::Dialect, place, write};
+use super::{State, Write, body::refused, patch, patch::Dialect, place};
 use crate::{
     failure::{Cause, Failure},
     fields::{managers, shape::Shape},
@@ -159,7 +159,7 @@ impl State {
                 .map(str::to_owned),
         };
         let required = self.store.require(&served.collection, &key, &require);
-        let old = required.map_err(|refusal| write::refused(served, name, &refusal))?;
+        let old = required.map_err(|refusal| refused(served, &key, &refusal))?;
         // an absent value is Go's zero
         let replicas = at(scale, &["spec", "replicas"])
             .cloned()
@@ -168,21 +168,12 @@ impl State {
             .as_i64()
             .is_none_or(|n| !(0..=i64::from(i32::MAX)).contains(&n))
         {
-            let mut failure = Failure::invalid(
-                served,
-                name,
-                &[Cause::invalid(
-                    "spec.replicas",
-                    &replicas,
-                    "must be greater than or equal to 0",
-                )],
+            let cause = Cause::invalid(
+                "spec.replicas",
+                &replicas,
+                "must be greater than or equal to 0",
             );
-            failure.message = failure.message.replacen(&served.kind, "Scale", 1).replacen(
-                &served.group,
-                "autoscaling",
-                1,
-            );
-            return Err(failure);
+            return Err(Failure::invalid_as("autoscaling", "Scale", name, &[cause]));
         }
         let path: Vec<&str> = paths.spec_replicas.iter().map(String::as_str).collect();
         let mut body = old.body.clone();
@@ -219,7 +210,7 @@ impl State {
             Dialect::Strategic | Dialect::Apply { .. } => Dialect::Merge,
             other => other,
         };
-        patch::change(served, name, &mut scale, dialect, change)?;
+        patch::change(served, &mut scale, dialect, change)?;
         if let Some(scale) = scale.as_object_mut() {
             meta_mut(scale).entry("name").or_insert_with(|| name.into());
         }

@@ -8,9 +8,8 @@ use crate::{
     model::{
         crd, event,
         object::{Body, at, text},
-        served::Served,
+        served::{Served, View},
     },
-    selector::Labels,
 };
 
 /// Everything that is wrong with an object; `old` when it replaces one.
@@ -19,10 +18,6 @@ pub(super) fn check(served: &Served, old: Option<&Body>, body: &Body) -> Vec<Cau
     match (served.collection.group.as_str(), served.plural.as_str()) {
         ("apps", plural) => {
             whole(body, &["spec", "replicas"], &mut causes);
-            let paused = at(body, &["spec", "paused"]);
-            if let Some(value) = paused.filter(|value| !value.is_boolean()) {
-                causes.push(Cause::invalid("spec.paused", value, "must be a boolean"));
-            }
             selector(body, &mut causes);
             if let Some(old) = old
                 && at(old, &["spec", "selector"]) != at(body, &["spec", "selector"])
@@ -51,25 +46,7 @@ pub(super) fn check(served: &Served, old: Option<&Body>, body: &Body) -> Vec<Cau
                 causes.push(Cause::required("spec.ports"));
             }
         }
-        ("", "configmaps") => strings(body, "data", &mut causes),
-        ("", "events") => {
-            let namespace = text(body, &["metadata", "namespace"]).unwrap_or_default();
-            let expected = match event::involved_namespace(body) {
-                "" => "default",
-                namespace => namespace,
-            };
-            // kube-system is accepted too for what has no namespace
-            if namespace != expected
-                && !(event::involved_namespace(body).is_empty() && namespace == "kube-system")
-            {
-                let value = Value::from(event::involved_namespace(body));
-                causes.push(Cause::invalid(
-                    "involvedObject.namespace",
-                    &value,
-                    "does not match event.namespace",
-                ));
-            }
-        }
+        ("", "events") => self::event(served, old.is_none(), body, &mut causes),
         ("coordination.k8s.io", _) => {
             let seconds = at(body, &["spec", "leaseDurationSeconds"]);
             if let Some(value) = seconds.filter(|v| v.as_i64().is_none_or(|n| n <= 0)) {
@@ -89,82 +66,121 @@ pub(super) fn check(served: &Served, old: Option<&Body>, body: &Body) -> Vec<Cau
 }
 
 fn whole(body: &Body, path: &[&str], causes: &mut Vec<Cause>) {
-    let Some(value) = at(body, path).filter(|value| !value.is_null()) else {
-        return;
-    };
-    match value.as_i64() {
-        Some(n) if n < 0 => causes.push(Cause::invalid(
+    if let Some(value) = at(body, path).filter(|value| value.as_i64().is_some_and(|n| n < 0)) {
+        causes.push(Cause::invalid(
             path.join("."),
             value,
             "must be greater than or equal to 0",
-        )),
-        Some(n) if i32::try_from(n).is_ok() => {}
-        _ => causes.push(Cause::invalid(
-            path.join("."),
-            value,
-            "must be a 32-bit whole number",
-        )),
+        ));
     }
 }
 
-fn strings(body: &Body, name: &str, causes: &mut Vec<Cause>) {
-    match body.get(name) {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(map)) => {
-            for (key, value) in map.iter().filter(|(_, value)| !value.is_string()) {
+/// What events have to say: of those with an `eventTime` more is asked, of those of events.k8s.io/v1 even more.
+fn event(served: &Served, new: bool, body: &Body, causes: &mut Vec<Cause>) {
+    let part = |name: &str| text(body, &[name]).unwrap_or_default();
+    let namespace = text(body, &["metadata", "namespace"]).unwrap_or_default();
+    let about = event::involved_namespace(body);
+    let timed = !part("eventTime").is_empty();
+    let fits = match (about, timed) {
+        ("", true) => ["default", "kube-system"].contains(&namespace),
+        ("", false) => namespace == "default",
+        (about, true) => !about.is_empty(),
+        (about, false) => about == namespace,
+    };
+    if !fits {
+        causes.push(Cause::invalid(
+            "involvedObject.namespace",
+            &about.into(),
+            "does not match event.namespace",
+        ));
+    }
+    if timed {
+        let controller = if served.view == View::Event {
+            "reportingController"
+        } else {
+            "reportingComponent"
+        };
+        for (field, shown, limit) in [
+            ("reportingComponent", controller, usize::MAX),
+            ("reportingInstance", "reportingInstance", 128),
+            ("action", "action", 128),
+            ("reason", "reason", 128),
+            ("message", "message", 1024),
+        ] {
+            if part(field).is_empty() && field != "message" {
+                causes.push(Cause::required(shown));
+            }
+            if part(field).len() > limit {
                 causes.push(Cause::invalid(
-                    format!("{name}[{key}]"),
-                    value,
-                    "must be a string",
+                    shown,
+                    &"".into(),
+                    format!("can have at most {limit} characters"),
                 ));
             }
         }
-        Some(other) => causes.push(Cause::invalid(name, other, "must be a map of strings")),
+    }
+    if served.view != View::Event || !new {
+        return;
+    }
+    if !timed {
+        causes.push(Cause::required("eventTime"));
+    }
+    if !["Normal", "Warning"].contains(&part("type")) {
+        causes.push(Cause::invalid(
+            "type",
+            &"".into(),
+            format!("has invalid value: {}", part("type")),
+        ));
+    }
+    let series = at(body, &["series", "count"]).and_then(Value::as_i64);
+    if body.get("series").is_some_and(Value::is_object) && series.is_none_or(|count| count < 2) {
+        causes.push(Cause::invalid(
+            "series.count",
+            &"".into(),
+            "should be at least 2",
+        ));
+    }
+    for field in ["firstTimestamp", "lastTimestamp", "count"] {
+        if body
+            .get(field)
+            .is_some_and(|value| !value.is_null() && value.as_i64() != Some(0))
+        {
+            causes.push(Cause::invalid(field, &"".into(), "needs to be unset"));
+        }
     }
 }
 
 fn selector(body: &Body, causes: &mut Vec<Cause>) {
     let selector = at(body, &["spec", "selector"]).and_then(Value::as_object);
-    let Some(selector) = selector else {
-        causes.push(Cause::required("spec.selector"));
-        return;
-    };
-    if selector.is_empty() {
-        let why = "empty selector is invalid for deployment";
-        causes.push(Cause::invalid(
-            "spec.selector",
-            &Value::Object(selector.clone()),
-            why,
-        ));
+    match selector {
+        None => causes.push(Cause::required("spec.selector")),
+        Some(map) if map.is_empty() => {
+            let why = "empty selector is invalid for deployment";
+            causes.push(Cause::invalid(
+                "spec.selector",
+                &Value::Object(map.clone()),
+                why,
+            ));
+        }
+        Some(_) => {}
     }
     let labels = at(body, &["spec", "template", "metadata", "labels"])
         .cloned()
         .unwrap_or_default();
     let wanted = selector
-        .get("matchLabels")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    if wanted
-        .clone()
-        .any(|(name, value)| labels.get(name) != Some(value))
-    {
+        .and_then(|selector| selector.get("matchLabels"))
+        .and_then(Value::as_object);
+    let fits = |map: &serde_json::Map<String, Value>| {
+        map.iter()
+            .all(|(name, value)| labels.get(name) == Some(value))
+    };
+    if selector.is_none() || wanted.is_some_and(|wanted| !fits(wanted)) {
         let why = "`selector` does not match template `labels`";
         causes.push(Cause::invalid(
             "spec.template.metadata.labels",
             &labels,
             why,
         ));
-    }
-    for (name, value) in wanted {
-        let text = format!("{name}={}", value.as_str().unwrap_or_default());
-        if Labels::parse(&text).is_err() {
-            causes.push(Cause::invalid(
-                "spec.selector.matchLabels",
-                &text.into(),
-                "is not a label",
-            ));
-        }
     }
 }
 

@@ -4,30 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{State, Unknown, Write, defaults, metadata, place, validate};
+use super::{
+    State, Unknown, Write,
+    body::{accept, content, keep_own, refused, released, settle_namespace},
+    decode, defaults,
+    install::crds,
+    metadata, place, validate,
+};
 use crate::{
     failure::{Cause, Failure},
     fields::{managers, shape::Shape},
     model::{
-        crd,
-        object::{
-            Body, Collection, Key, Object, at, finalizers, meta_mut, number, put, terminating, text,
-        },
+        object::{Body, Collection, Key, Object, at, finalizers, meta_mut, number, put, text},
         served::{Generation, Served},
     },
     store::{Precondition, Refusal},
 };
-
-/// Metadata that only the server writes.
-const OWN: [&str; 7] = [
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "generateName",
-];
 
 impl State {
     /// Creates an object.
@@ -42,11 +34,14 @@ impl State {
         write: &mut Write,
     ) -> Result<Arc<Object>, Failure> {
         let mut body = accept(served, body)?;
-        metadata::decodes(served, &body)?;
+        decode::check(served, &body)?;
         if text(&body, &["metadata", "resourceVersion"])
             .is_some_and(|version| !version.is_empty() && version != "0")
         {
-            return Err(Failure::bad_request(
+            // the real server calls this its own error
+            return Err(Failure::new(
+                500,
+                "",
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -94,15 +89,6 @@ impl State {
             body.remove("status");
         }
         self.settle(served, None, &mut body, write)?;
-        if served.status
-            && !served.custom
-            && let Some(status) = defaults::status(served, &body, &write.now)
-        {
-            body.insert("status".into(), status);
-        }
-        if served.collection == crds() {
-            add_finalizer(&mut body, crd::CLEANUP);
-        }
         if self.store.get(&served.collection, &key).is_some() {
             return Err(Failure::already_exists(served, &name));
         }
@@ -113,6 +99,12 @@ impl State {
             Shape::root(served.schema.as_deref()),
             &write.author(&api_version, "Update"),
         );
+        if served.status
+            && !served.custom
+            && let Some(status) = defaults::status(served, &body, &write.now)
+        {
+            body.insert("status".into(), status);
+        }
         self.insert(served, key, body, write)
     }
 
@@ -127,14 +119,14 @@ impl State {
         if write.dry_run {
             return Ok(Arc::new(Object::new(key, 0, body)));
         }
-        let name = key.name.clone();
-        let stored = self.store.insert(&served.collection, key, body);
-        let object = stored.map_err(|refusal| refused(served, &name, &refusal))?;
+        let stored = self.store.insert(&served.collection, key.clone(), body);
+        let object = stored.map_err(|refusal| refused(served, &key, &refusal))?;
         self.after(&served.collection, &object, false);
         Ok(object)
     }
 
-    /// Replaces an object, or the part of it that a subresource shows.
+    /// Replaces an object, or the part of it that a subresource shows. An absent Lease is created, as the real server
+    /// does.
     ///
     /// # Errors
     /// What the server answers: absent object, another version or uid, invalid fields.
@@ -146,8 +138,13 @@ impl State {
         body: Value,
         write: &mut Write,
     ) -> Result<Arc<Object>, Failure> {
+        let key = place(served, namespace, name);
+        let leases = served.group == "coordination.k8s.io";
+        if leases && self.store.get(&served.collection, &key).is_none() {
+            return self.create(served, namespace, body, write);
+        }
         let mut body = accept(served, body)?;
-        metadata::decodes(served, &body)?;
+        decode::check(served, &body)?;
         settle_namespace(served, namespace, &mut body)?;
         let given = text(&body, &["metadata", "name"]).unwrap_or_default();
         if given != name {
@@ -155,7 +152,6 @@ impl State {
                 "the name of the object ({given}) does not match the name on the URL ({name})"
             )));
         }
-        let key = place(served, namespace, name);
         let old = self
             .store
             .get(&served.collection, &key)
@@ -170,22 +166,18 @@ impl State {
                 .map(str::to_owned),
         };
         if require.version.is_none() && !served.unconditional {
-            let cause = Cause {
-                message: "Invalid value: 0: must be specified for an update".into(),
-                ..Cause::required("metadata.resourceVersion")
-            };
-            return Err(Failure::invalid(
-                served,
+            let why = "must be specified for an update";
+            let cause = Cause::invalid("metadata.resourceVersion", &0.into(), why);
+            return Err(Failure::invalid_as(
+                &served.group,
+                &served.plural,
                 name,
-                &[Cause {
-                    reason: "FieldValueInvalid",
-                    ..cause
-                }],
+                &[cause],
             ));
         }
         self.store
             .require(&served.collection, &key, &require)
-            .map_err(|refusal| refused(served, name, &refusal))?;
+            .map_err(|refusal| refused(served, &key, &refusal))?;
         let author = served.api_version();
         self.replace(served, &old, body, write, |new, write| {
             managers::record(
@@ -247,8 +239,9 @@ impl State {
                 .filter(|f| !finalizers(&old.body).any(|had| had == *f))
                 .collect();
             if !fresh.is_empty() {
+                let fresh = format!("{fresh:?}").replace('[', "{").replace(']', "}");
                 let why = format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers {fresh:?}"
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{fresh}"
                 );
                 return Err(Failure::invalid(
                     served,
@@ -286,7 +279,7 @@ impl State {
         let stored = self
             .store
             .replace(&served.collection, &old.key, &require, body);
-        let object = stored.map_err(|refusal| refused(served, &name, &refusal))?;
+        let object = stored.map_err(|refusal| refused(served, &old.key, &refusal))?;
         if object.version != old.version {
             self.after(&served.collection, &object, false);
         }
@@ -301,74 +294,13 @@ impl State {
         last: Body,
     ) -> Result<Arc<Object>, Failure> {
         let any = Precondition::default();
-        let refuse = |refusal: Refusal| refused(served, &key.name, &refusal);
+        let refuse = |refusal: Refusal| refused(served, key, &refusal);
         let object = self
             .store
             .remove(&served.collection, key, &any, last)
             .map_err(refuse)?;
         self.after(&served.collection, &object, true);
         Ok(object)
-    }
-
-    /// What follows from a write: definitions are installed, and go when their last object has gone.
-    pub(super) fn after(&mut self, collection: &Collection, object: &Arc<Object>, deleted: bool) {
-        if *collection == crds() {
-            let served = crd::collection(&object.body);
-            self.registry.uninstall(&served);
-            if !deleted && let Ok(resources) = crd::compile(&object.body) {
-                self.registry.install(resources);
-            }
-        } else if deleted {
-            self.finish_definition(collection);
-        }
-    }
-
-    /// Lets a definition go that is being deleted and has no objects left.
-    pub(super) fn finish_definition(&mut self, collection: &Collection) {
-        let key = Key::new("", &format!("{}.{}", collection.plural, collection.group));
-        let Some(definition) = self
-            .store
-            .get(&crds(), &key)
-            .filter(|d| d.terminating())
-            .cloned()
-        else {
-            return;
-        };
-        let Some(served) = self.registry.of_collection(&crds()).cloned() else {
-            return;
-        };
-        if self.store.len(collection) > 0 {
-            return;
-        }
-        let mut body = definition.body.clone();
-        drop_finalizer(&mut body, crd::CLEANUP);
-        // nothing else can have changed it: this is the same step under the same lock
-        let _ = match released(&body) {
-            true => self.remove_now(&served, &key, body),
-            false => self
-                .store
-                .replace(&crds(), &key, &Precondition::default(), body)
-                .map_err(|r| refused(&served, &key.name, &r)),
-        };
-    }
-
-    fn reestablish(&self, old: &Object, body: &mut Body, now: &str) {
-        let mut status = crd::established(body, now);
-        let stored = at(&old.body, &["status", "storedVersions"])
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let mut all = stored;
-        for version in status["storedVersions"].as_array().into_iter().flatten() {
-            if !all.contains(version) {
-                all.push(version.clone());
-            }
-        }
-        status["storedVersions"] = Value::Array(all);
-        if let Some(conditions) = at(&old.body, &["status", "conditions"]) {
-            status["conditions"] = conditions.clone();
-        }
-        body.insert("status".into(), status);
     }
 
     /// Prunes, defaults and validates.
@@ -381,7 +313,7 @@ impl State {
     ) -> Result<(), Failure> {
         if let Some(schema) = &served.schema {
             let dropped = schema.prune(body);
-            report_unknown(&dropped, write)?;
+            report_unknown(served, &dropped, write)?;
             schema.fill(body);
         } else {
             defaults::fill(served, body, &mut self.names);
@@ -423,123 +355,8 @@ impl State {
     }
 }
 
-pub(super) fn crds() -> Collection {
-    Collection::new("apiextensions.k8s.io", "customresourcedefinitions")
-}
-
-/// A refusal of the store as the client hears it.
-pub(super) fn refused(served: &Served, name: &str, refusal: &Refusal) -> Failure {
-    match refusal {
-        Refusal::Exists => Failure::already_exists(served, name),
-        Refusal::Absent => Failure::not_found(served, name),
-        Refusal::OtherVersion { .. } => Failure::stale(served, name),
-        Refusal::OtherUid { .. } => Failure::conflict(served, name, refusal.to_string()),
-    }
-}
-
-/// Whether an object is being deleted and nothing holds it any more.
-pub(super) fn released(body: &Body) -> bool {
-    let own = at(body, &["spec", "finalizers"]).and_then(Value::as_array);
-    terminating(body) && finalizers(body).next().is_none() && own.is_none_or(Vec::is_empty)
-}
-
-/// Takes `kind` and `apiVersion` off a body, and converts it to what is stored.
-pub(super) fn accept(served: &Served, body: Value) -> Result<Body, Failure> {
-    let Value::Object(mut body) = body else {
-        return Err(Failure::bad_request(
-            "the body of the request is not an object",
-        ));
-    };
-    let part = |body: &mut Body, name: &str| {
-        body.remove(name)
-            .and_then(|v| v.as_str().map(str::to_owned))
-            .filter(|t| !t.is_empty())
-    };
-    let (kind, api_version) = (part(&mut body, "kind"), part(&mut body, "apiVersion"));
-    let expected = served.api_version();
-    if let Some(given) = api_version.filter(|given| *given != expected) {
-        return Err(Failure::bad_request(format!(
-            "the API version in the data ({given}) does not match the expected API version ({expected})"
-        )));
-    }
-    if let Some(given) = kind.filter(|given| *given != served.kind) {
-        return Err(Failure::bad_request(format!(
-            "{expected}, Kind={given} in the data does not match the expected kind {}",
-            served.kind
-        )));
-    }
-    Ok(served.stored(body))
-}
-
-fn settle_namespace(served: &Served, namespace: &str, body: &mut Body) -> Result<(), Failure> {
-    let given = text(body, &["metadata", "namespace"]).unwrap_or_default();
-    if !served.namespaced {
-        meta_mut(body).remove("namespace");
-        return Ok(());
-    }
-    if !given.is_empty() && given != namespace {
-        return Err(Failure::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    meta_mut(body).insert("namespace".into(), namespace.into());
-    Ok(())
-}
-
-/// Restores what a client cannot change.
-fn keep_own(old: &Body, body: &mut Body) {
-    for name in OWN {
-        let value = at(old, &["metadata", name]).cloned();
-        let meta = meta_mut(body);
-        match value {
-            Some(value) => meta.insert(name.into(), value),
-            None => meta.remove(name),
-        };
-    }
-    // an empty list is no list
-    for name in ["finalizers", "ownerReferences", "labels", "annotations"] {
-        let meta = meta_mut(body);
-        if meta.get(name).is_some_and(|v| {
-            v.is_null()
-                || v.as_array().is_some_and(Vec::is_empty)
-                || v.as_object().is_some_and(|m| m.is_empty())
-        }) {
-            meta.remove(name);
-        }
-    }
-}
-
-fn content(body: &Body, without_status: bool) -> impl PartialEq {
-    let keep = |name: &str| name != "metadata" && !(without_status && name == "status");
-    body.iter()
-        .filter(|(name, _)| keep(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect::<Vec<_>>()
-}
-
-pub(super) fn add_finalizer(body: &mut Body, finalizer: &str) {
-    if !finalizers(body).any(|f| f == finalizer) {
-        let meta = meta_mut(body);
-        let list = meta
-            .entry("finalizers")
-            .or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(list) = list {
-            list.push(finalizer.into());
-        }
-    }
-}
-
-pub(crate) fn drop_finalizer(body: &mut Body, finalizer: &str) {
-    let meta = meta_mut(body);
-    if let Some(Value::Array(list)) = meta.get_mut("finalizers") {
-        list.retain(|f| f != finalizer);
-        if list.is_empty() {
-            meta.remove("finalizers");
-        }
-    }
-}
-
-fn report_unknown(dropped: &[String], write: &mut Write) -> Result<(), Failure> {
+fn report_unknown(served: &Served, dropped: &[String], write: &mut Write) -> Result<(), Failure> {
+    let (kind, version) = (&served.kind, &served.version);
     match write.unknown {
         Unknown::Refuse if !dropped.is_empty() => {
             let list = dropped
@@ -548,7 +365,7 @@ fn report_unknown(dropped: &[String], write: &mut Write) -> Result<(), Failure> 
                 .collect::<Vec<_>>()
                 .join(", ");
             Err(Failure::bad_request(format!(
-                "strict decoding error: {list}"
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {list}"
             )))
         }
         Unknown::Warn => {

@@ -15,9 +15,10 @@ use crate::{
     api::{
         Unknown, Write,
         delete::{Deleted, Deletion},
+        patch::Dialect,
         read::{ListOptions, Match, Page, Selection},
     },
-    failure::Failure,
+    failure::{Cause, Failure},
     model::{
         object::{Key, Object},
         served::Served,
@@ -154,7 +155,7 @@ fn number(asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
     let parse = |text: &str| {
         text.parse().map_err(|_| {
             Failure::bad_request(format!(
-                "strconv.ParseInt: parsing \"{text}\": invalid syntax in {name}"
+                "strconv.ParseInt: parsing \"{text}\": invalid syntax"
             ))
         })
     };
@@ -168,13 +169,9 @@ pub(super) fn list_options(asked: &Asked<'_>, target: &Target) -> Result<ListOpt
         Some("Exact") => Match::Exact,
         Some("NotOlderThan") => Match::NotOlderThan,
         Some(other) => {
-            return Err(Failure::new(
-                422,
-                "Invalid",
-                format!(
-                    "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""
-                ),
-            ));
+            let supported = ["Exact", "NotOlderThan", ""].map(Value::from);
+            let cause = Cause::unsupported("resourceVersionMatch", &other.into(), &supported);
+            return Err(Failure::invalid_options("ListOptions", cause));
         }
     };
     Ok(ListOptions {
@@ -274,13 +271,9 @@ fn write_of(asked: &Asked<'_>, target: &Target) -> Result<Write, Failure> {
         Some("Strict") => Unknown::Refuse,
         Some("Ignore") => Unknown::Ignore,
         Some(other) => {
-            return Err(Failure::new(
-                422,
-                "Invalid",
-                format!(
-                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
-                ),
-            ));
+            let supported = ["", "Ignore", "Strict", "Warn"].map(Value::from);
+            let cause = Cause::unsupported("fieldValidation", &other.into(), &supported);
+            return Err(Failure::invalid_options("UpdateOptions", cause));
         }
     };
     let agent = asked.user_agent.split('/').next().unwrap_or_default();
@@ -369,6 +362,10 @@ fn patch(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fail
     let (dialect, body) =
         media::decode_patch(asked.content_type, asked.body, asked.query.flag("force"))?;
     let mut write = write_of(asked, target)?;
+    if matches!(dialect, Dialect::Apply { .. }) {
+        // whoever applies says who they are
+        write.manager = asked.query.get("fieldManager").unwrap_or_default().into();
+    }
     let before = version_before(asked, target);
     if target.subresource == "scale" {
         let scale = asked

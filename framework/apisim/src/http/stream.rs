@@ -18,7 +18,7 @@ use super::{
     service::{Asked, SimBody},
 };
 use crate::{
-    api::read::{Match, Selection, invalid_version},
+    api::read::{Match, Selection, forbidden_match, invalid_version},
     attributes::Attributes,
     failure::Failure,
     history::{Change, Expired},
@@ -41,27 +41,23 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
         options.selection.fields = Fields::parse(&format!("metadata.name={}", target.name), &[])?;
     }
     let bookmarks = asked.query.flag("allowWatchBookmarks");
-    let initial = asked.query.get("sendInitialEvents").is_some();
-    if options.how != Match::Unset && !(initial && asked.inner.options.watch_list) {
-        return Err(invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ));
-    }
-    if initial && asked.inner.options.watch_list {
-        if options.how != Match::NotOlderThan {
-            return Err(invalid(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+    // a server that does not know the parameter does not see it
+    let streaming =
+        asked.inner.options.watch_list && asked.query.get("sendInitialEvents").is_some();
+    match (options.how, streaming) {
+        (Match::Unset, false) | (Match::NotOlderThan, true) => {}
+        (_, false) => {
+            return Err(forbidden_match(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
-        if asked.query.flag("sendInitialEvents") && !bookmarks {
-            return Err(invalid(
-                "allowWatchBookmarks: Forbidden: sendInitialEvents requires setting allowWatchBookmarks",
+        (_, true) => {
+            return Err(forbidden_match(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
         }
     }
-    let initial = asked.query.flag("sendInitialEvents")
-        && asked.query.get("sendInitialEvents").is_some()
-        && asked.inner.options.watch_list;
+    let initial = streaming && asked.query.flag("sendInitialEvents");
     let asked_version = match options.version.as_deref() {
         None | Some("") => 0,
         Some(text) => text.parse::<u64>().map_err(|_| invalid_version(text))?,
@@ -105,7 +101,7 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
             asked_version
         },
         replay: replay.into(),
-        mark: initial,
+        mark: initial && bookmarks,
         opened: asked.inner.faults.moment(),
         control: asked.inner.faults.changes(),
         changes,
@@ -124,14 +120,6 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
         Some((next.map(Frame::data), watch))
     });
     Ok(Answer::stream(SimBody::new(StreamBody::new(frames))))
-}
-
-fn invalid(why: &str) -> Failure {
-    Failure::new(
-        422,
-        "Invalid",
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
-    )
 }
 
 /// An open watch. Every wait is for a channel whose newest value was seen before the state was read, so that no
@@ -391,8 +379,7 @@ impl Watch {
     }
 
     fn bookmark_line(&self, initial_end: bool) -> Bytes {
-        let mut meta =
-            json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
+        let mut meta = json!({"resourceVersion": self.cursor.to_string()});
         if initial_end {
             meta["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -39,15 +39,15 @@ pub(crate) fn to_core(mut body: Body) -> Body {
 /// core/v1 to events.k8s.io/v1.
 pub(crate) fn from_core(mut body: Body) -> Body {
     for (core, new) in RENAMED {
-        let unset = |value: &Value| value.is_null() || *value == json!({}) || *value == json!("");
-        if let Some(value) = body.remove(*core).filter(|value| !unset(value)) {
+        if let Some(value) = body.remove(*core).filter(|value| *value != json!("")) {
             body.insert((*new).into(), value);
         }
     }
-    for name in ["reportingInstance"] {
-        if body.get(name).is_some_and(|value| *value == json!("")) {
-            body.remove(name);
-        }
+    if body
+        .get("reportingInstance")
+        .is_some_and(|value| *value == json!(""))
+    {
+        body.remove("reportingInstance");
     }
     body.entry("eventTime").or_insert(Value::Null);
     body

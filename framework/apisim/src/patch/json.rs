@@ -42,7 +42,7 @@ pub(crate) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchE
                     return Err(PatchError::Unfit(format!("testing value {path} failed")));
                 }
             }
-            other => return Err(malformed(&format!("unexpected kind: {other}"))),
+            other => return Err(PatchError::Unfit(format!("unexpected kind: {other}"))),
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The columns of built-in kinds.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{age, column, name_column};
 use crate::model::served::{Column, Served};
@@ -84,7 +84,7 @@ pub(super) fn columns(served: &Served) -> Option<Vec<Column>> {
         _ => &[("Created At", 0)],
     };
     let kind = |name: &str| match name {
-        "Desired" | "Current" | "Up-to-date" | "Available" | "Data" | "Secrets" => "integer",
+        "Desired" | "Current" => "integer",
         "Ready" if matches!(served.plural.as_str(), "replicasets" | "daemonsets") => "integer",
         "Created At" => "date",
         _ => "string",
@@ -369,7 +369,7 @@ fn event(see: &Sight<'_>) -> Vec<Value> {
             .into(),
         either("/message", "/note").trim().into(),
         age(&first).into(),
-        json!(count.unwrap_or(1).to_string()),
+        count.unwrap_or(1).into(),
         see.or("/metadata/name", ""),
     ]
 }

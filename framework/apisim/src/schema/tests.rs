@@ -69,7 +69,7 @@ fn each_constraint_refuses_in_the_words_of_the_server() {
             json!({"type": "string", "maxLength": 2}),
             json!("éé"),
             json!("abc"),
-            "spec: Invalid value: \"abc\": spec in body should be at most 2 chars long",
+            "spec: Too long: may not be more than 2 bytes",
         ),
         (
             json!({"type": "string", "minLength": 1}),
@@ -87,7 +87,7 @@ fn each_constraint_refuses_in_the_words_of_the_server() {
             json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
             json!(["a"]),
             json!(["a", "b"]),
-            "spec: Invalid value: \"array\": spec in body should have at most 1 items",
+            "spec: Too many: 2: must have at most 1 items",
         ),
         (
             json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
@@ -178,6 +178,11 @@ fn defaults_fill_what_is_absent_at_any_depth() {
     assert_eq!(
         fill(json!({"spec": {"size": 0, "list": [{}, {"on": false}]}})),
         json!({"spec": {"size": 0, "list": [{"on": true}, {"on": false}]}})
+    );
+    assert_eq!(
+        fill(json!({"spec": {"list": null}})),
+        json!({"spec": {"size": 3}}),
+        "a null that is not allowed counts as absent"
     );
     assert_eq!(
         fill(json!({"spec": {"size": null}})),

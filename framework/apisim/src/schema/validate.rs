@@ -22,7 +22,9 @@ impl Schema {
         if !self.has_type(value) {
             let (wanted, found) = (self.type_name(), type_of(value));
             let why = format!("{path} in body must be of type {wanted}: \"{found}\"");
-            causes.push(Cause::invalid(path, &found.into(), why));
+            let mut cause = Cause::invalid(path, &found.into(), why);
+            cause.reason = "FieldValueTypeInvalid";
+            causes.push(cause);
             return;
         }
         if !self.allowed.is_empty() && !self.allowed.contains(value) {
@@ -51,13 +53,8 @@ impl Schema {
                 causes.push(Cause::required(join(path, name)));
             }
         }
-        let refuse = |why: String| {
-            Cause::invalid(
-                path,
-                &Value::Object(Map::new()),
-                format!("{path} in body {why}"),
-            )
-        };
+        let refuse =
+            |why: String| Cause::invalid(path, &"object".into(), format!("{path} in body {why}"));
         if let Some(min) = self.min_properties.filter(|min| map.len() < *min) {
             causes.push(refuse(format!("should have at least {min} properties")));
         }
@@ -75,18 +72,14 @@ impl Schema {
     }
 
     fn check_list(&self, list: &[Value], path: &str, causes: &mut Vec<Cause>) {
-        let refuse = |why: String| {
-            Cause::invalid(
-                path,
-                &Value::Array(Vec::new()),
-                format!("{path} in body {why}"),
-            )
-        };
+        let refuse =
+            |why: String| Cause::invalid(path, &"array".into(), format!("{path} in body {why}"));
         if let Some(min) = self.min_items.filter(|min| list.len() < *min) {
             causes.push(refuse(format!("should have at least {min} items")));
         }
         if let Some(max) = self.max_items.filter(|max| list.len() > *max) {
-            causes.push(refuse(format!("should have at most {max} items")));
+            let message = format!("Too many: {}: must have at most {max} items", list.len());
+            causes.push(Cause::new("FieldValueTooMany", path, message));
         }
         let identity = |item: &Value| match &self.list {
             ListType::Map(keys) => Value::Array(
@@ -119,24 +112,24 @@ impl Schema {
     }
 
     fn check_text(&self, text: &str, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-        let mut refuse =
-            |why: String| causes.push(Cause::invalid(path, value, format!("{path} in body {why}")));
+        let refuse = |why: String| Cause::invalid(path, value, format!("{path} in body {why}"));
         let length = text.chars().count();
         if let Some(min) = self.min_length.filter(|min| length < *min) {
-            refuse(format!("should be at least {min} chars long"));
+            causes.push(refuse(format!("should be at least {min} chars long")));
         }
         if let Some(max) = self.max_length.filter(|max| length > *max) {
-            refuse(format!("should be at most {max} chars long"));
+            let message = format!("Too long: may not be more than {max} bytes");
+            causes.push(Cause::new("FieldValueTooLong", path, message));
         }
         if let Some(pattern) = self
             .pattern
             .as_ref()
             .filter(|pattern| !pattern.is_match(text))
         {
-            refuse(format!("should match '{}'", pattern.as_str()));
+            causes.push(refuse(format!("should match '{}'", pattern.as_str())));
         }
         if self.format.as_deref() == Some("date-time") && text.parse::<Timestamp>().is_err() {
-            refuse(format!("must be of type date-time: \"{text}\""));
+            causes.push(refuse(format!("must be of type date-time: \"{text}\"")));
         }
     }
 

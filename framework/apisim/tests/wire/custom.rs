@@ -122,7 +122,9 @@ async fn unknown_fields_are_pruned_warned_of_or_refused_as_asked() {
         (code, &status["message"]),
         (
             400,
-            &json!("strict decoding error: unknown field \"spec.colour\"")
+            &json!(
+                "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.colour\""
+            )
         )
     );
     let (code, made) = send(&client, "POST", PATH, &[], widget("w", spec)).await;
