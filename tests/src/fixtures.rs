@@ -186,6 +186,19 @@ impl Space {
         .await
     }
 
+    /// Waits until the PodAutoscaler is in sync with `replicas` and its Deployment has as many pods: nothing will change by itself.
+    pub async fn is_settled(&self, name: &str, replicas: i32) {
+        eventually(&format!("{name} has {replicas} pods"), async || {
+            let status = self.is_synced(name, replicas).await;
+            if status.current_replicas == Some(replicas) {
+                Ok(())
+            } else {
+                Err(format!("{status:?}"))
+            }
+        })
+        .await;
+    }
+
     /// Notes of the Events about the object of `kind` called `name`, as `kubectl describe` reads them.
     pub async fn notes(&self, kind: &str, name: &str, reason: &str) -> Vec<String> {
         let events = Api::<Event>::namespaced(self.client.clone(), &self.name);

@@ -180,7 +180,7 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
     crew.ready().await;
     converged(&space, COUNT, |_| 2).await;
     for i in 0..COUNT {
-        space.is_synced(&name(i), 2).await;
+        space.is_settled(&name(i), 2).await;
     }
     eventually("nothing runs any more", async || {
         let before = witness.counts();
@@ -212,7 +212,10 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
     }
     let expired = crew.metric("reflector_relists_total", &["reason=\"expired\""]);
     let page = crew.observer().metrics();
-    let reflectors: Vec<_> = page.lines().filter(|line| line.starts_with("reflector_")).collect();
+    let reflectors: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("reflector_"))
+        .collect();
     assert!(expired >= 1.0, "no watch expired: {reflectors:#?}");
     let after = witness.counts();
     for i in CHANGED..COUNT {

@@ -58,15 +58,7 @@ pub(crate) async fn equal_numbers_cause_no_write(world: &World) {
     space.autoscale("web", 3).await;
     let crew = Crew::podautoscaler(world, &space).await;
     space.says("web", "True", reason::IN_SYNC).await;
-    eventually("the pods of the Deployment are counted", async || {
-        let status = space.is_synced("web", 3).await;
-        if status.current_replicas == Some(3) {
-            Ok(())
-        } else {
-            Err(format!("{status:?}"))
-        }
-    })
-    .await;
+    space.is_settled("web", 3).await;
     crew.stop().await;
     // a restart looks at everything again and has nothing to write, not even a status
     let before = status_writes(world, &space).await;
