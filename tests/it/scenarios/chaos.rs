@@ -129,20 +129,28 @@ pub(crate) async fn a_killed_server_loses_no_change_of_two_hundred(world: &World
     assert!(unanswered <= 8, "{unanswered} writes are not in the record");
 }
 
-/// Counts the runs of each key, beside the controller under test and on the same informers.
+/// Writes down the runs of each key, beside the controller under test and on the same informers.
 #[derive(Clone, Default)]
-struct Witness(Arc<Mutex<HashMap<String, usize>>>);
+struct Witness(Arc<Mutex<Runs>>);
+
+/// Of each key: why it ran, on which version.
+type Runs = HashMap<String, Vec<(String, Option<String>)>>;
 
 impl Reconciler<PodAutoscaler> for Witness {
     type Error = Infallible;
 
-    async fn reconcile(&self, pa: Arc<PodAutoscaler>, _: &Context) -> Result<Outcome, Infallible> {
-        *self
-            .0
+    async fn reconcile(&self, pa: Arc<PodAutoscaler>, cx: &Context) -> Result<Outcome, Infallible> {
+        let run = (
+            cx.causes().to_string(),
+            pa.metadata.resource_version.clone(),
+        );
+        let name = pa.metadata.name.clone().unwrap_or_default();
+        self.0
             .lock()
             .expect("lock")
-            .entry(pa.metadata.name.clone().unwrap_or_default())
-            .or_default() += 1;
+            .entry(name)
+            .or_default()
+            .push(run);
         Ok(Outcome::Done)
     }
 }
@@ -153,7 +161,7 @@ impl Witness {
         Controller::<PodAutoscaler>::named("witness").reconciler(|_| witness)
     }
 
-    fn counts(&self) -> HashMap<String, usize> {
+    fn runs(&self) -> Runs {
         self.0.lock().expect("lock").clone()
     }
 }
@@ -183,18 +191,18 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
         space.is_settled(&name(i), 2).await;
     }
     eventually("nothing runs any more", async || {
-        let before = witness.counts();
+        let before = witness.runs();
         boatswain::Clock::system()
             .sleep(std::time::Duration::from_millis(1500))
             .await;
-        if before == witness.counts() {
+        if before == witness.runs() {
             Ok(())
         } else {
             Err("still running")
         }
     })
     .await;
-    let before = witness.counts();
+    let before = witness.runs();
 
     // the watch hears nothing of what happens now, and what it missed is forgotten before it can ask
     proxy.hold();
@@ -217,7 +225,7 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
         .filter(|line| line.starts_with("reflector_"))
         .collect();
     assert!(expired >= 1.0, "no watch expired: {reflectors:#?}");
-    let after = witness.counts();
+    let after = witness.runs();
     for i in CHANGED..COUNT {
         assert_eq!(
             after.get(&name(i)),
