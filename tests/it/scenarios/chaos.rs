@@ -158,7 +158,10 @@ impl Reconciler<PodAutoscaler> for Witness {
 impl Witness {
     fn controller(&self) -> Runnable {
         let witness = self.clone();
-        Controller::<PodAutoscaler>::named("witness").reconciler(|_| witness)
+        Controller::<PodAutoscaler>::named("witness")
+            // a second look without any change is not what is counted here
+            .resync(None)
+            .reconciler(|_| witness)
     }
 
     fn runs(&self) -> Runs {

@@ -1,0 +1,212 @@
+//! The binary as its users meet it.
+
+#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    net::TcpListener,
+    process::{Child, Command, Output, Stdio},
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podautoscaler"));
+    command
+        .env_remove("KUBECONFIG")
+        .env_remove("RUST_LOG")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    binary().args(arguments).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A running binary whose log is read line by line.
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let log = BufReader::new(child.stderr.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            log.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines }
+    }
+
+    /// Waits for a line that holds all of `parts`.
+    fn says(&self, parts: &[&str]) -> String {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("no line with {parts:?}; the log so far: {seen:#?}"),
+            }
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.child.id().to_string()])
+            .status();
+        assert!(sent.expect("kill").success());
+    }
+
+    fn ends(mut self) -> (Option<i32>, String) {
+        let mut out = String::new();
+        let mut pipe = self.child.stdout.take().expect("piped");
+        pipe.read_to_string(&mut out).expect("read");
+        (self.child.wait().expect("ended").code(), out)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn help_names_every_command_and_flag() {
+    let help = text(&output(&["--help"]).stdout);
+    for word in ["run", "crd", "manifests", "--embedded"] {
+        assert!(help.contains(word), "{word} is missing in:\n{help}");
+    }
+    let help = text(&output(&["run", "--help"]).stdout);
+    for flag in [
+        "--kubeconfig",
+        "--context",
+        "--namespace",
+        "--embedded",
+        "--workers",
+        "--listen",
+        "--log-format",
+    ] {
+        assert!(help.contains(flag), "{flag} is missing in:\n{help}");
+    }
+}
+
+#[test]
+fn a_missing_kubeconfig_is_one_line_and_a_code_that_is_not_zero() {
+    let output = output(&["run", "--kubeconfig", "/nonexistent/kubeconfig"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(
+        error.contains("/nonexistent/kubeconfig") && error.contains("--kubeconfig"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_taken_port_is_one_line_and_a_code_that_is_not_zero() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let output = output(&[
+        "run",
+        "--kubeconfig",
+        "/nonexistent/kubeconfig",
+        "--listen",
+        &address,
+    ]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains(&address) && error.contains("--listen"),
+        "{error}"
+    );
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn the_embedded_server_scales_and_a_signal_ends_it_in_order() {
+    for signal in ["-TERM", "-INT"] {
+        let process = Process::start(binary().args(["run", "--embedded"]));
+        process.says(&["scaled", "default/web", "from=1", "to=3"]);
+        process.signal(signal);
+        process.says(&["stopped"]);
+        let (code, out) = process.ends();
+        assert_eq!(code, Some(0));
+        let path = out
+            .trim()
+            .strip_prefix("KUBECONFIG=")
+            .expect("the kubeconfig is printed")
+            .to_owned();
+        assert!(
+            !std::path::Path::new(&path).exists(),
+            "{path} is left behind"
+        );
+    }
+}
+
+#[test]
+fn an_unreachable_cluster_is_named_with_its_cause_and_tried_again_and_readiness_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let kubeconfig = dir.path().join("kubeconfig");
+    // nobody listens on a port that was just given back
+    let free = || {
+        TcpListener::bind("127.0.0.1:0")
+            .and_then(|l| l.local_addr())
+            .expect("a port")
+    };
+    let (server, listen) = (free(), free());
+    let config = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: 'http://{server}'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, config).expect("written");
+    let process = Process::start(
+        binary()
+            .args(["run", "--listen", &listen.to_string(), "--kubeconfig"])
+            .arg(&kubeconfig),
+    );
+    let address = server.to_string();
+    let line = process.says(&["cannot reach the API server", &address, "refused"]);
+    assert!(line.contains("retry"), "{line}");
+    process.says(&["cannot reach the API server", &address, "refused"]);
+
+    let ready = get(&listen.to_string(), "/readyz?verbose");
+    assert!(ready.starts_with("HTTP/1.1 500"), "{ready}");
+    assert!(
+        ready.contains("[-]api-server failed") && ready.contains("refused"),
+        "{ready}"
+    );
+    assert!(get(&listen.to_string(), "/healthz").starts_with("HTTP/1.1 200"));
+    process.signal("-TERM");
+    assert_eq!(process.ends().0, Some(0));
+}
+
+/// A plain GET, so that no HTTP client is needed.
+fn get(address: &str, path: &str) -> String {
+    use std::io::Write as _;
+    let mut stream = std::net::TcpStream::connect(address).expect("connected");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    answer
+}
