@@ -113,7 +113,7 @@ impl Backoff {
         let seconds = self.min.as_secs_f64() * self.factor.powi(exponent);
         // beyond the cap the power may be infinite, which no Duration can hold
         if seconds < self.max.as_secs_f64() {
-            Duration::from_secs_f64(seconds)
+            Duration::try_from_secs_f64(seconds).unwrap_or(self.max)
         } else {
             self.max
         }
@@ -136,7 +136,7 @@ impl Backoff {
         let healthy = if streak == 0 {
             self.reset_after
         } else {
-            self.reset_after.max(self.nominal(streak) * 2)
+            self.reset_after.max(self.nominal(streak).saturating_mul(2))
         };
         if uptime >= healthy {
             1

@@ -82,9 +82,7 @@ impl Clock {
     /// # Panics
     /// If polled outside a tokio runtime with time enabled.
     pub async fn sleep(&self, duration: Duration) {
-        if !duration.is_zero() {
-            self.sleep_until(self.now() + duration).await;
-        }
+        self.sleep_until(later(self.now(), duration)).await;
     }
 
     /// Waits until `at`; returns at once if that is not in the future.
@@ -99,6 +97,12 @@ impl Clock {
             tokio_sleep(at).await;
         }
     }
+}
+
+/// `now` plus `duration`; decades ahead, where the sum is beyond what the clock can count.
+pub(crate) fn later(now: Instant, duration: Duration) -> Instant {
+    const DECADES: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    now.checked_add(duration).unwrap_or_else(|| now + DECADES)
 }
 
 /// A wait whose end can be moved: one timer for any number of due times.

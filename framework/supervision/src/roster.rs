@@ -11,6 +11,7 @@ mod seats;
 use std::time::{Duration, Instant};
 
 use crate::child::Ending;
+use crate::clock::later;
 use crate::exit::Exit;
 use crate::intensity::{Intensity, Window};
 use crate::plan::{Decision, decide};
@@ -297,7 +298,7 @@ impl Roster {
             }
             Phase::Asked | Phase::Leaving => self.release(token),
             Phase::Killed => {
-                let due = seat.due().unwrap_or(now + seat.terms.grace);
+                let due = seat.due().unwrap_or(later(now, seat.terms.grace));
                 self.release(token);
                 self.place(token, Phase::Killed, Some(due));
             }
@@ -310,15 +311,13 @@ impl Roster {
             return;
         };
         seat.tasked = true;
-        let temporary = seat.terms.restart == Restart::Temporary;
+
         let others_wait = ordered || !seat.proven;
         self.place(token, Phase::Starting, None);
         if others_wait {
             self.opening = Some(token);
         }
-        if temporary {
-            self.release(token);
-        }
+
         self.actions.push(Action::Start(token));
     }
 
@@ -332,7 +331,7 @@ impl Roster {
         }
         let patience = match seat.terms.shutdown {
             Shutdown::Brutal => return self.kill(token, now),
-            Shutdown::Timeout(patience) => Some(now + patience),
+            Shutdown::Timeout(patience) => Some(later(now, patience)),
             Shutdown::Infinity => None,
         };
         self.place(token, Phase::Asked, patience);
@@ -343,7 +342,7 @@ impl Roster {
         let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace) else {
             return;
         };
-        self.place(token, Phase::Killed, Some(now + grace));
+        self.place(token, Phase::Killed, Some(later(now, grace)));
         self.actions.push(Action::Kill(token));
     }
 
@@ -354,7 +353,7 @@ impl Roster {
         };
         seat.leaving = true;
         if seat.tasked {
-            let due = now + seat.terms.grace;
+            let due = later(now, seat.terms.grace);
             self.release(token);
             self.place(token, Phase::Leaving, Some(due));
         } else {
@@ -443,7 +442,7 @@ impl Roster {
         seat.streak = seat.terms.backoff.next_streak(seat.streak, uptime);
         let delay = seat.terms.backoff.delay(seat.streak, &self.entropy);
         if !delay.is_zero() {
-            let until = now + delay;
+            let until = later(now, delay);
             self.place(token, Phase::Waiting, Some(until));
             self.actions.push(Action::Wait { token, until });
         } else if self.strategy.is_ordered() {
@@ -476,7 +475,7 @@ impl Roster {
         if self.is_open() && !seat.leaving {
             if self.window.is_none() {
                 // nobody above may hear of it: the group waits until the thread comes free
-                return self.place(token, Phase::Killed, None);
+                return;
             }
             self.escalate(token, Exit::Stuck);
         }

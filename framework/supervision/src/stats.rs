@@ -167,7 +167,9 @@ impl Node {
         let heard = self.control.order(Order::Kill);
         if let NodeKind::Supervisor { .. } = self.kind {
             // The supervisor kills its children itself as soon as it looks; this reaches them although its thread may be blocked.
+            // None of them outlives it, so none waits for what it would decide.
             for child in self.children() {
+                child.control.order(Order::Release);
                 child.kill();
             }
         }

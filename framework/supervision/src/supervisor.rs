@@ -26,7 +26,7 @@ use crate::thread::Thread;
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// The same for a supervisor, which gives its own children their grace first.
-const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
+pub(crate) const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
 
 /// The actor behind a [`SupervisorSpec`](crate::SupervisorSpec).
 pub(crate) struct Supervisor {

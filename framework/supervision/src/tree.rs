@@ -19,7 +19,7 @@ use crate::random::Entropy;
 use crate::snapshot::{self, TreeSnapshot};
 use crate::spec::{ChildSpec, SupervisorSpec};
 use crate::stats::{Node, NodeKind, Registry, Standing};
-use crate::supervisor::{Add, GRACE, Remove, Supervisor};
+use crate::supervisor::{Add, GRACE, Remove, SUPERVISOR_GRACE, Supervisor};
 use crate::thread::Thread;
 
 /// What a tree shares with all its actors.
@@ -158,7 +158,7 @@ impl Tree {
 
     /// Stops the tree: children before their supervisors, last started first, each with its own grace; what is left at the deadline is killed.
     ///
-    /// Returns at most a second and a half after the deadline.
+    /// Returns at most 3.5 s after the deadline.
     ///
     /// # Errors
     /// If something still runs, because it blocks its thread.
@@ -171,9 +171,10 @@ impl Tree {
         self.root.control.order(Order::Stop);
         if !self.ended_within(&clock, deadline).await {
             self.root.kill();
-            self.ended_within(&clock, GRACE + GRACE / 2).await;
+            self.ended_within(&clock, SUPERVISOR_GRACE + GRACE / 2)
+                .await;
         }
-        let paths = self.observer.alive();
+        let paths = culprits(self.observer.alive());
         if paths.is_empty() {
             Ok(())
         } else {
@@ -247,6 +248,18 @@ impl Tree {
             NodeKind::Actor => None,
         }
     }
+}
+
+/// Of what still runs, what others do not merely wait for.
+fn culprits(alive: Vec<String>) -> Vec<String> {
+    let waits = |path: &str| {
+        alive.iter().any(|other| {
+            other
+                .strip_prefix(path)
+                .is_some_and(|below| below.starts_with('/'))
+        })
+    };
+    alive.iter().filter(|path| !waits(path)).cloned().collect()
 }
 
 impl Drop for Tree {

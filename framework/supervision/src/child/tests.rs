@@ -317,7 +317,9 @@ fn once_an_actor_is_gone_for_good_nobody_waits_for_it() {
         end(tree).await;
         assert_eq!(behind.await, Err(AskError::Lost));
         assert_eq!(a.ask(Do::Count).await, Err(AskError::Gone));
+        let left = a.depth();
         assert!(!a.tell(Do::Count));
+        assert_eq!(a.depth(), left);
         assert!(!a.recipient::<Do>().tell(Do::Count));
         assert!(!a.is_open());
     });

@@ -207,6 +207,40 @@ fn a_group_with_a_child_that_cannot_be_stopped_gives_up() {
 }
 
 #[test]
+fn a_group_that_may_not_give_up_waits_for_the_thread_to_come_free() {
+    for comes_free in [true, false] {
+        let mut ship = Ship::new(Strategy::RestForOne, None);
+        let [a, b] = [(); 2].map(|()| ship.hire(terms(Restart::Permanent, Backoff::default())));
+        ship.open();
+        ship.calm();
+        ship.hand(b).blocked = true;
+        ship.exit(a, panic_exit());
+        ship.calm_but_blocked();
+        assert!(ship.is_open());
+        assert_eq!(
+            [&ship.hands[&a].state, &ship.hands[&b].state],
+            [&State::Parked, &State::Up]
+        );
+        if comes_free {
+            ship.unblock();
+            ship.calm();
+            assert_eq!(
+                [&ship.hands[&a].state, &ship.hands[&b].state],
+                [&State::Up, &State::Up]
+            );
+        }
+        ship.close(false);
+        ship.calm_but_blocked();
+        assert!(ship.finished);
+        let left_behind = ship.log.contains(&Action::Forget {
+            token: b,
+            running: true,
+        });
+        assert_eq!(left_behind, !comes_free);
+    }
+}
+
+#[test]
 fn a_stop_in_haste_kills_all_at_once() {
     let (mut ship, [a, b]) = two(Strategy::OneForOne, Shutdown::Infinity);
     ship.hand(a).deaf = true;
@@ -231,8 +265,10 @@ fn a_thread_that_ends_under_a_child_waiting_for_its_restart_is_noticed() {
             message: "no route".to_owned(),
         },
     );
+    let before = ship.now;
     ship.leave(a);
     ship.calm();
+    assert_eq!(ship.now, before, "not only when its backoff was over");
     assert!(
         ship.log.contains(&Action::Escalate {
             token: a,

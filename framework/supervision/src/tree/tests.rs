@@ -411,6 +411,90 @@ fn a_thread_that_ends_takes_its_actor_with_it_and_the_supervisor_gives_up() {
 }
 
 #[test]
+fn a_thread_that_ends_under_a_supervisor_ends_its_children_elsewhere() {
+    run(1, async |options| {
+        let world = World::default();
+        let arbiter = Arbiter::new();
+        let here = Thread::arbiter("home", &Arbiter::current());
+        let inner = world.clone();
+        let middle = SupervisorSpec::new("middle", Strategy::OneForOne).children(move |middle| {
+            middle.add(inner.child("a", vec![]).thread(here.clone()));
+        });
+        let middle = middle.thread(Thread::arbiter("doomed", &arbiter.handle()));
+        let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", ChildSpec::supervisor(middle))
+            .await
+            .unwrap();
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        arbiter.stop();
+        arbiter.join().unwrap();
+        let exit = tree.exited().await;
+        assert_eq!(
+            exit,
+            Exit::Escalated {
+                child: "root/middle".to_owned(),
+                cause: Box::new(Exit::Killed)
+            }
+        );
+        let observer = tree.observer();
+        tree.stop(SECOND).await.unwrap();
+        assert!(!world.at("a").is_open());
+        assert_nothing_left(&observer);
+    });
+}
+
+#[test]
+fn children_of_a_supervisor_on_a_blocked_thread_are_killed_and_the_culprit_is_named() {
+    run(1, async |options| {
+        let world = World::default();
+        let arbiter = Arbiter::new();
+        let here = Thread::arbiter("home", &Arbiter::current());
+        let (spec, address, free) = blocker(&arbiter);
+        let inner = world.clone();
+        let middle = SupervisorSpec::new("middle", Strategy::OneForOne).children(move |middle| {
+            middle.add(inner.child("a", vec![]).thread(here.clone()));
+        });
+        let middle = middle.thread(Thread::arbiter("blocked", &arbiter.handle()));
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child("root", ChildSpec::supervisor(middle))
+            .await
+            .unwrap();
+        tree.add_child("root/middle", spec).await.unwrap();
+        block(&address);
+        let (asked, observer) = (options.clock.now(), tree.observer());
+        let left = tree.stop(10 * SECOND).await.unwrap_err();
+        assert_eq!(left.paths, ["root/middle/blocker"]);
+        assert_eq!(options.clock.now() - asked, 13 * SECOND);
+        assert!(!world.at("a").is_open());
+        drop(free);
+        arbiter.stop();
+        arbiter.join().unwrap();
+        assert_nothing_left(&observer);
+    });
+}
+
+#[test]
+fn no_duration_is_too_long_to_wait() {
+    run(1, async |options| {
+        let world = World::default();
+        let patient = |_: &str, child: ChildSpec| child.shutdown(Shutdown::Timeout(Duration::MAX));
+        let tree = Tree::start(world.root(Strategy::OneForOne, &["a"], patient), options)
+            .await
+            .unwrap();
+        let observer = tree.observer();
+        tree.stop(Duration::MAX).await.unwrap();
+        assert_nothing_left(&observer);
+    });
+}
+
+#[test]
 fn a_child_on_a_thread_that_has_ended_cannot_start() {
     run(1, async |options| {
         let world = World::default();

@@ -104,6 +104,10 @@ fn every_exit_at_every_position_concerns_whom_the_strategy_says() {
                     assert_eq!(sibling.restarts, u64::from(restarted), "{}", sibling.path);
                     assert_eq!(sibling.state, NodeState::Running, "{}", sibling.path);
                 }
+                for stopped in stopped {
+                    let sibling = snapshot.find(&stopped.replace('-', "root/")).unwrap();
+                    assert_eq!(sibling.last_exit, Some(Exit::Shutdown), "{}", sibling.path);
+                }
                 for address in addresses {
                     assert_eq!(
                         address.ask(Do::Count).await,
