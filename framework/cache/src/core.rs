@@ -50,6 +50,8 @@ pub struct InformerCore {
     undecodable: Mutex<BTreeMap<Key, (Version, Arc<str>)>>,
     pub(crate) list_credits: Arc<Semaphore>,
     pub(crate) watch_credits: Arc<Semaphore>,
+    /// Consistent lists asked for so far.
+    relists: AtomicU64,
     pub(crate) relist_asked: Notify,
     numbers: AtomicU64,
     epoch: AtomicU64,
@@ -68,6 +70,8 @@ struct Progress {
     synced: bool,
     fresh: bool,
     low_water: Option<Version>,
+    /// The last request for a consistent list that was answered.
+    relisted: u64,
 }
 
 /// The batch the indexer is working on.
@@ -109,6 +113,7 @@ impl InformerCore {
             undecodable: Mutex::default(),
             list_credits: Arc::new(Semaphore::new(LIST_WINDOW)),
             watch_credits: Arc::new(Semaphore::new(WATCH_WINDOW)),
+            relists: AtomicU64::new(0),
             relist_asked: Notify::new(),
             numbers: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
@@ -190,9 +195,34 @@ impl InformerCore {
             .await;
     }
 
-    /// Asks for a consistent list now, such as a leader wants before it acts. Unchanged objects change nothing.
-    pub fn relist(&self) {
+    /// Asks for a consistent list now, such as a leader wants before it acts, and returns its number for [`InformerCore::wait_relisted`]. Unchanged
+    /// objects change nothing. The request outlives crashes of the actors.
+    pub fn relist(&self) -> u64 {
+        let number = self.relists.fetch_add(1, Ordering::Relaxed) + 1;
         self.relist_asked.notify_one();
+        number
+    }
+
+    /// Waits until a list that was begun after [`InformerCore::relist`] returned `number` is in the store. Bound the wait, for an informer that
+    /// cannot reach its server makes it long.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_relisted(&self, number: u64) {
+        let _ = self
+            .progress
+            .subscribe()
+            .wait_for(|progress| progress.relisted >= number)
+            .await;
+    }
+
+    /// The last consistent list asked for, and the last that was answered.
+    pub(crate) fn relists(&self) -> (u64, u64) {
+        (
+            self.relists.load(Ordering::Relaxed),
+            self.progress.borrow().relisted,
+        )
     }
 
     /// Lets objects be found by `spec`, at once for what is stored; one of the same name is replaced.
@@ -439,6 +469,9 @@ impl InformerCore {
         self.progress.send_modify(|progress| {
             progress.low_water = low_water;
             progress.synced |= !applied.lists.is_empty();
+            for list in &applied.lists {
+                progress.relisted = progress.relisted.max(list.replace.answers);
+            }
             progress.fresh |= fresh;
         });
     }

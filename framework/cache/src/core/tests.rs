@@ -55,11 +55,7 @@ fn list(core: &InformerCore, fifo: &mut Fifo<Permit>, version: u64, objects: &[O
     } else {
         Cause::Initial
     };
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Cached,
-        cause,
-    });
+    fifo.replace_begin(Replace::new(core.next_epoch(), Trust::Cached, cause));
     for object in objects {
         fifo.push(Delta::Listed(object.clone()), None);
     }
@@ -140,11 +136,11 @@ fn a_list_that_is_cut_off_deletes_nothing() {
         &[object("a", 1, 3), object("b", 2, 4)],
     );
     commit_all(&core, &mut fifo);
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Quorum,
-        cause: Cause::Relist,
-    });
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Quorum,
+        Cause::Relist,
+    ));
     fifo.push(Delta::Listed(object("a", 1, 15)), None);
     fifo.replace_abort();
     commit_all(&core, &mut fifo);
@@ -166,11 +162,11 @@ fn a_list_with_items_nobody_can_be_named_for_deletes_nothing() {
         &[object("a", 1, 3), object("b", 2, 4)],
     );
     commit_all(&core, &mut fifo);
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Quorum,
-        cause: Cause::Relist,
-    });
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Quorum,
+        Cause::Relist,
+    ));
     fifo.push(Delta::Listed(object("a", 1, 15)), None);
     fifo.replace_end(Version::new("20"), false);
     commit_all(&core, &mut fifo);
@@ -191,11 +187,11 @@ fn an_unreadable_object_keeps_its_key_through_a_list_until_it_is_readable_or_gon
     commit_all(&core, &mut fifo);
     assert_eq!(core.status(std_now()).unreadable.len(), 1);
 
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Cached,
-        cause: Cause::Relist,
-    });
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Cached,
+        Cause::Relist,
+    ));
     fifo.push(unreadable("11"), None);
     fifo.replace_end(Version::new("20"), true);
     commit_all(&core, &mut fifo);
@@ -323,11 +319,11 @@ fn a_server_set_back_in_time_is_followed_by_an_authoritative_list_only() {
     commit_all(&core, &mut fifo);
     assert!(told(&subscription).is_empty());
 
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Quorum,
-        cause: Cause::Relist,
-    });
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Quorum,
+        Cause::Relist,
+    ));
     fifo.push(Delta::Listed(object("a", 1, 50)), None);
     fifo.replace_end(Version::new("60"), true);
     fifo.push(Delta::Seen(object("c", 3, 61)), None);

@@ -37,6 +37,19 @@ pub(crate) struct Replace {
     pub(crate) trust: Trust,
     /// What changes found by it are put down to.
     pub(crate) cause: Cause,
+    /// The last request for a consistent list that it answers.
+    pub(crate) answers: u64,
+}
+
+impl Replace {
+    pub(crate) fn new(epoch: u64, trust: Trust, cause: Cause) -> Self {
+        Self {
+            epoch,
+            trust,
+            cause,
+            answers: 0,
+        }
+    }
 }
 
 enum Slot {

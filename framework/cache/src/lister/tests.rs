@@ -39,11 +39,11 @@ fn fill(core: &InformerCore, specs: &[(&str, serde_json::Value)]) {
         panic!()
     };
     let mut fifo = Fifo::new(None, 0);
-    fifo.replace_begin(Replace {
-        epoch: core.next_epoch(),
-        trust: Trust::Cached,
-        cause: Cause::Initial,
-    });
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Cached,
+        Cause::Initial,
+    ));
     for (name, spec) in specs {
         let json = json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": "1"}, "spec": spec});
         fifo.push(

@@ -68,6 +68,7 @@ impl Reflector {
                 entropy,
                 session: 0,
                 lists: None,
+                asked: 0,
                 opening: None,
                 complete: true,
             }),
@@ -97,6 +98,8 @@ struct Run {
     session: u64,
     /// Held while a list is read.
     lists: Option<OwnedSemaphorePermit>,
+    /// The last consistent list asked for that the state machine knows of.
+    asked: u64,
     /// A list of which nothing was handed over yet.
     opening: Option<Replace>,
     /// Whether every item of the list being read could be put down to a key.
@@ -125,7 +128,13 @@ impl Run {
             options.silence,
             entropy.clone(),
         );
+        self.asked = self.core.relists().1;
         loop {
+            let (wanted, _) = self.core.relists();
+            if wanted > self.asked {
+                self.asked = wanted;
+                machine.asked();
+            }
             let plan = machine.plan(self.clock.now());
             match plan {
                 Plan::Wait(until) => {
@@ -135,9 +144,7 @@ impl Run {
                         pin!(self.clock.sleep_until(until)),
                         pin!(self.core.relist_asked.notified()),
                     );
-                    if let Either::Right(_) = select(wake, asked).await {
-                        machine.asked();
-                    }
+                    select(wake, asked).await;
                 }
                 Plan::List(list) => {
                     self.core.lost();
@@ -154,9 +161,6 @@ impl Run {
                     self.core.count(|counters| {
                         *counters.watch_ends.entry(cause(&end)).or_default() += 1
                     });
-                    if matches!(end, End::Asked) {
-                        machine.asked();
-                    }
                     machine.watch_ended(&end, self.clock.now());
                     let failure = match &end {
                         End::NotOpened(failure) | End::Error(failure) => Some(failure),
@@ -193,15 +197,14 @@ impl Run {
             } else {
                 Cause::Initial
             };
-            let trust = if list.at == At::Now {
-                Trust::Quorum
+            let (trust, answers) = if list.at == At::Now {
+                (Trust::Quorum, self.asked)
             } else {
-                Trust::Cached
+                (Trust::Cached, 0)
             };
             self.opening = Some(Replace {
-                epoch: self.core.next_epoch(),
-                trust,
-                cause,
+                answers,
+                ..Replace::new(self.core.next_epoch(), trust, cause)
             });
         }
         self.core.count(|counters| counters.lists += 1);

@@ -161,11 +161,11 @@ impl Model {
                 } else {
                     Cause::Initial
                 };
-                self.fifo.replace_begin(Replace {
-                    epoch: self.core.next_epoch(),
-                    trust: if quorum { Trust::Quorum } else { Trust::Cached },
+                self.fifo.replace_begin(Replace::new(
+                    self.core.next_epoch(),
+                    if quorum { Trust::Quorum } else { Trust::Cached },
                     cause,
-                });
+                ));
                 self.list = Some((at, self.history[at].0.values().cloned().collect()));
             }
             Op::ListItems(count) => {

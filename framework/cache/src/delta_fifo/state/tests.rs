@@ -24,11 +24,7 @@ fn gone(name: &str, version: u64) -> Delta {
 }
 
 fn replace(epoch: u64) -> Replace {
-    Replace {
-        epoch,
-        trust: Trust::Cached,
-        cause: Cause::Relist,
-    }
+    Replace::new(epoch, Trust::Cached, Cause::Relist)
 }
 
 fn show<P>(batch: Option<Batch<P>>) -> String {

@@ -134,7 +134,9 @@ impl Storm {
             9 => self.stalled = Some(faults.stall_watches(maps())),
             10 => self.stalled = None,
             11 => faults.lose_answers(maps().verb("list"), 1),
-            12 => self.rig.core.relist(),
+            12 => {
+                self.rig.core.relist();
+            }
             _ if !restores => {}
             _ => match self.backup.take() {
                 None => self.backup = Some(self.sim.snapshot()),

@@ -474,7 +474,7 @@ fn bookmarks_move_the_low_water_mark_and_the_place_to_resume_from() {
 }
 
 #[test]
-fn a_consistent_list_can_be_asked_for() {
+fn a_consistent_list_can_be_asked_for_and_waited_for_through_crashes() {
     run(|options| async {
         let server = Server::default();
         server.put("a", json!({}));
@@ -484,10 +484,14 @@ fn a_consistent_list_can_be_asked_for() {
         server.silently(|server| {
             server.put("b", json!({}));
         });
-        rig.core.relist();
-        rig.caught_up().await;
+        server.fault("list", Fault::Hang);
+        let number = rig.core.relist();
+        rig.pass(1).await;
+        rig.actors.lock().unwrap().as_ref().unwrap().2.tell(Crash);
+        rig.core.wait_relisted(number).await;
+        assert_eq!(rig.state(), server.state());
         assert_eq!(rig.hear(), ["created default/b@2"]);
-        assert_eq!(server.requests("list")[1], "limit=500");
+        assert_eq!(server.requests("list")[1..], ["limit=500", "limit=500"]);
         rig.stop().await;
     });
 }
