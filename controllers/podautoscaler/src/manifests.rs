@@ -145,10 +145,8 @@ mod tests {
         let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
         let replicas = &spec["properties"]["replicas"];
         assert_eq!(replicas["format"], "int32");
-        assert_eq!(
-            (&replicas["minimum"], &replicas["maximum"]),
-            (&json!(0), &json!(10000))
-        );
+        let bounds = (replicas["minimum"].as_f64(), replicas["maximum"].as_f64());
+        assert_eq!(bounds, (Some(0.0), Some(10000.0)));
         let target = &spec["properties"]["targetDeployment"];
         assert_eq!(target["maxLength"], 253);
         assert!(

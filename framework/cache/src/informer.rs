@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use boatswain_supervision::{Address, ChildSpec, Mailbox, Strategy, SupervisorSpec};
+use boatswain_supervision::{Address, ChildSpec, Mailbox, Strategy, SupervisorSpec, Thread};
 use tokio::sync::Semaphore;
 
 use crate::core::InformerCore;
@@ -29,6 +29,9 @@ pub struct InformerOptions {
     pub silence: Duration,
     /// Taken while a list is read: share one among informers so that not all of them list at once. Default none.
     pub lists: Option<Arc<Semaphore>>,
+    /// Where the indexer runs, and with it the index functions of users: not beside the I/O of reflectors, which one that blocks would hold up. Default
+    /// the thread of the informer.
+    pub indexer: Option<Thread>,
 }
 
 impl Default for InformerOptions {
@@ -39,6 +42,7 @@ impl Default for InformerOptions {
             answer: Duration::from_secs(30),
             silence: Duration::from_secs(180),
             lists: None,
+            indexer: None,
         }
     }
 }
@@ -79,9 +83,13 @@ fn assemble(
         }));
 
         let (shared, address) = (core.clone(), to_fifo.clone());
-        children.add(ChildSpec::actor("indexer", indexer, move |_| {
+        let spec = ChildSpec::actor("indexer", indexer, move |_| {
             Indexer::new(shared.clone(), address.clone())
-        }));
+        });
+        children.add(match &options.indexer {
+            Some(thread) => spec.thread(thread.clone()),
+            None => spec,
+        });
 
         let (shared, client, options) = (core.clone(), client.clone(), options.clone());
         children.add(ChildSpec::actor("reflector", reflector, move |link| {

@@ -10,6 +10,8 @@ use boatswain_supervision::Thread;
 pub(crate) struct Crew {
     pub(crate) workers: Vec<Thread>,
     pub(crate) informers: Thread,
+    /// Index functions are user code, too.
+    pub(crate) indexers: Thread,
     pub(crate) events: Thread,
     pub(crate) telemetry: Thread,
 }
@@ -24,6 +26,7 @@ impl Crew {
         Self {
             workers: vec![here.clone()],
             informers: here.clone(),
+            indexers: here.clone(),
             events: here.clone(),
             telemetry: here,
         }
@@ -42,6 +45,7 @@ impl Crew {
             telemetry: hire("telemetry".into()),
             events: hire("events".into()),
             informers: hire("informers".into()),
+            indexers: hire("indexers".into()),
             workers: (0..workers.max(1))
                 .map(|i| hire(format!("worker-{i}")))
                 .collect(),

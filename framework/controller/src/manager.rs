@@ -13,6 +13,7 @@ use boatswain_supervision::{
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus::TextEncoder;
+use tokio::sync::Semaphore;
 
 use crate::{
     assemble::{Branch, Runnable, Yard},
@@ -27,6 +28,9 @@ use crate::{
     signals,
     telemetry::{Telemetry, TelemetryActor, bind, register_informer, register_recorder},
 };
+
+/// Lists that are read at once in a process, so that a start with many kinds does not weigh on the API server.
+const LISTS: usize = 4;
 
 /// Time beyond the grace period for what is not a reconcile to end.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
@@ -366,19 +370,23 @@ fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                     .thread(parts.crew.events.clone()),
             );
 
-            let (cores, client, thread) = (
+            let (cores, client, crew) = (
                 parts.cores.clone(),
                 parts.client.clone(),
-                parts.crew.informers.clone(),
+                parts.crew.clone(),
             );
             let informers = SupervisorSpec::new("informers", Strategy::OneForOne)
-                .thread(thread.clone())
+                .thread(crew.informers.clone())
                 .intensity(intensity)
                 .children(move |children: &mut Children| {
+                    let options = InformerOptions {
+                        lists: Some(Arc::new(Semaphore::new(LISTS))),
+                        indexer: Some(crew.indexers.clone()),
+                        ..InformerOptions::default()
+                    };
                     for core in &cores {
-                        let spec =
-                            informer(core.clone(), client.clone(), InformerOptions::default());
-                        children.add(ChildSpec::supervisor(spec.thread(thread.clone())));
+                        let spec = informer(core.clone(), client.clone(), options.clone());
+                        children.add(ChildSpec::supervisor(spec.thread(crew.informers.clone())));
                     }
                 });
             root.add(ChildSpec::supervisor(informers));
