@@ -146,7 +146,7 @@ impl State {
         let object = self.create(
             served,
             namespace,
-            Value::Object(served.shown(&config)),
+            served.render(&config),
             &mut Write {
                 dry_run: true,
                 ..write.clone()

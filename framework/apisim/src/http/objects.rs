@@ -21,7 +21,7 @@ use crate::{
     failure::{Cause, Failure},
     model::{
         object::{Key, Object},
-        served::Served,
+        served::{Served, View},
     },
     patch::merge_patch,
     print,
@@ -64,41 +64,59 @@ pub(super) fn shown(inner: &Inner, served: &Served, object: &Object) -> Value {
     value
 }
 
-/// The JSON of an object as it is shown, without `kind` and `apiVersion` where the real server leaves them out.
-pub(super) fn write_object(
-    inner: &Inner,
-    served: &Served,
-    object: &Object,
+/// Writes objects of one resource as JSON.
+pub(super) struct Pen<'a> {
+    inner: &'a Inner,
+    served: &'a Served,
+    /// What stands before the stored part: `kind` and `apiVersion`, or nothing where the real server leaves them out.
+    head: String,
     bare: bool,
-    out: &mut Vec<u8>,
-) {
-    let plain = served.view == crate::model::served::View::Same;
-    if plain
-        && inner
-            .faults
-            .corruption(&served.collection, &object.key)
-            .is_none()
-    {
-        match bare {
-            true => out.push(b'{'),
-            false => out.extend_from_slice(served.head().as_bytes()),
+    /// Whether what is stored can be shown as it is.
+    plain: bool,
+}
+
+impl<'a> Pen<'a> {
+    /// A pen for whole objects.
+    pub(super) fn new(inner: &'a Inner, served: &'a Served) -> Self {
+        let plain = served.view == View::Same && !inner.faults.corrupts();
+        Self {
+            inner,
+            served,
+            head: served.head(),
+            bare: false,
+            plain,
         }
-        out.extend_from_slice(object.tail());
-        return;
     }
-    let mut value = shown(inner, served, object);
-    if let Some(map) = value.as_object_mut().filter(|_| bare) {
-        map.remove("kind");
-        map.remove("apiVersion");
+
+    /// A pen for the items of a list: built-in kinds do not repeat their kind there.
+    fn of_items(inner: &'a Inner, served: &'a Served) -> Self {
+        let mut pen = Self::new(inner, served);
+        if !served.custom {
+            (pen.head, pen.bare) = ("{".into(), true);
+        }
+        pen
     }
-    out.extend_from_slice(value.to_string().as_bytes());
+
+    pub(super) fn write(&self, object: &Object, out: &mut Vec<u8>) {
+        if self.plain {
+            out.extend_from_slice(self.head.as_bytes());
+            out.extend_from_slice(object.tail());
+            return;
+        }
+        let mut value = shown(self.inner, self.served, object);
+        if let Some(map) = value.as_object_mut().filter(|_| self.bare) {
+            map.remove("kind");
+            map.remove("apiVersion");
+        }
+        out.extend_from_slice(value.to_string().as_bytes());
+    }
 }
 
 fn one(asked: &Asked<'_>, served: &Served, object: &Object, code: u16, form: &Form) -> Answer {
     match form {
         Form::Json => {
             let mut out = Vec::new();
-            write_object(asked.inner, served, object, false, &mut out);
+            Pen::new(asked.inner, served).write(object, &mut out);
             Answer::json(code, out)
         }
         Form::Yaml => Answer::formed(code, form, &shown(asked.inner, served, object)),
@@ -128,7 +146,7 @@ fn wrote(
     write: &Write,
 ) -> Answer {
     let mut body = Vec::new();
-    write_object(asked.inner, served, object, false, &mut body);
+    Pen::new(asked.inner, served).write(object, &mut body);
     let changed = !write.dry_run && before != Some(object.version);
     answer
         .wrote(object.version, changed, Bytes::from(body))
@@ -218,11 +236,12 @@ fn list(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failu
             let mut out = head.into_bytes();
             out.pop();
             out.extend_from_slice(b",\"items\":[");
+            let pen = Pen::of_items(asked.inner, served);
             for (index, object) in objects.iter().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                write_object(asked.inner, served, object, !served.custom, &mut out);
+                pen.write(object, &mut out);
             }
             out.extend_from_slice(b"]}");
             Answer::json(200, out)
@@ -350,7 +369,13 @@ fn update(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fai
     let object = asked
         .inner
         .with(|state| state.update(served, namespace, name, body, &mut write))?;
-    let answer = one(asked, served, &object, 200, form);
+    let answer = one(
+        asked,
+        served,
+        &object,
+        if before.is_none() { 201 } else { 200 },
+        form,
+    );
     Ok(wrote(answer, asked, served, &object, before, &write))
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     answer::Answer,
     media::Form,
-    objects::{list_options, shown, write_object},
+    objects::{Pen, list_options, shown},
     route::Target,
     service::{Asked, SimBody},
 };
@@ -33,6 +33,9 @@ use crate::{
 
 /// How many changes are taken from the history at once.
 const BATCH: usize = 256;
+
+/// Shorter watches end without a bookmark.
+const SHORT: Duration = Duration::from_secs(10);
 
 /// Opens a watch.
 pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Answer, Failure> {
@@ -108,7 +111,7 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
         closing: asked.closing.cloned(),
         deadline: time.sleep(timeout),
         bookmark: bookmark_interval.map(|interval| (interval, time.sleep(interval))),
-        bookmarks,
+        last_bookmark: bookmarks && timeout >= SHORT,
         pending: VecDeque::new(),
         columns_due: true,
         over: false,
@@ -145,7 +148,8 @@ struct Watch {
     closing: Option<watch::Receiver<bool>>,
     deadline: BoxFuture<'static, ()>,
     bookmark: Option<(Duration, BoxFuture<'static, ()>)>,
-    bookmarks: bool,
+    /// Whether a bookmark closes the watch.
+    last_bookmark: bool,
     pending: VecDeque<Bytes>,
     /// The first table of a watch carries the columns.
     columns_due: bool,
@@ -201,7 +205,7 @@ impl Watch {
                 Woke::Control | Woke::Changes => {}
                 Woke::Deadline => {
                     self.over = true;
-                    if self.bookmarks && !stalled {
+                    if self.last_bookmark && !stalled {
                         let line = self.bookmark_line(false);
                         return Some(Ok(line));
                     }
@@ -403,7 +407,7 @@ fn encode(inner: &Inner, served: &Served, kind: &str, object: &Object) -> Bytes 
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());
     out.extend_from_slice(b"\",\"object\":");
-    write_object(inner, served, object, false, &mut out);
+    Pen::new(inner, served).write(object, &mut out);
     out.extend_from_slice(b"}\n");
     out.into()
 }

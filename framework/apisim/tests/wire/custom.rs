@@ -249,3 +249,24 @@ async fn an_update_without_a_version_is_refused() {
         (422, &json!("metadata.resourceVersion"))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn server_side_apply_creates_what_is_absent_with_its_defaults() {
+    let (_, client) = installed();
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let path = format!("{PATH}/w?fieldManager=me");
+    let config = widget("w", json!({"target": "web"}));
+    let (code, made) = send(&client, "PATCH", &path, &headers, config.clone()).await;
+    assert_eq!((code, &made["spec"]["size"]), (201, &json!(1)), "{made}");
+    assert_eq!(
+        made["metadata"]["managedFields"][0]["fieldsV1"],
+        json!({"f:spec": {"f:target": {}}})
+    );
+    let (code, again) = send(&client, "PATCH", &path, &headers, config.clone()).await;
+    assert_eq!(
+        (code, &again["metadata"]["resourceVersion"]),
+        (200, &made["metadata"]["resourceVersion"])
+    );
+    let (code, _) = send(&client, "PATCH", &format!("{PATH}/w"), &headers, config).await;
+    assert_eq!(code, 422, "whoever applies says who they are");
+}

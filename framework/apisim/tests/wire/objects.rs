@@ -147,6 +147,12 @@ async fn a_lease_is_only_replaced_at_a_known_version() {
         .0,
         422
     );
+    let other: Lease =
+        serde_json::from_value(json!({"metadata": {"name": "other"}})).expect("a lease");
+    leases
+        .replace("other", &PostParams::default(), &other)
+        .await
+        .expect("an absent lease is created");
     leases
         .replace("l", &PostParams::default(), &made)
         .await
