@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::delta_fifo::state::{Batch, Step};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
-use crate::store::{Applied, IndexSpec, Reader, Writer, store};
+use crate::store::{IndexSpec, Reader, Writer, store};
 use crate::subscription::{Shared, Subscription};
 use crate::sync::lock;
 use crate::version::Version;
 
+mod commit;
 #[cfg(test)]
 mod tests;
+
+use commit::InHand;
+pub(crate) use commit::Permit;
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
 /// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
 const WATCH_WINDOW: usize = 16 * 1024;
-
-/// A place among the pending keys; given back by its drop, when the key is committed or its holder dies.
-pub(crate) type Permit = Option<OwnedSemaphorePermit>;
 
 /// The part of an informer that outlives every incarnation of its actors, and what readers hold.
 ///
@@ -72,15 +72,6 @@ struct Progress {
     low_water: Option<Version>,
     /// The last request for a consistent list that was answered.
     relisted: u64,
-}
-
-/// The batch the indexer is working on.
-struct InHand {
-    batch: Batch<Permit>,
-    /// Steps that are committed; only a replay does them one by one.
-    done: usize,
-    /// Times the step after them, or the whole batch, was begun.
-    begun: u32,
 }
 
 #[derive(Default)]
@@ -376,120 +367,6 @@ impl InformerCore {
         self.count(|counters| counters.unindexed += failed.len() as u64);
         for (key, index, reason) in failed {
             tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
-        }
-    }
-
-    /// Whether the indexer has nothing in hand.
-    pub(crate) fn hand_is_free(&self) -> bool {
-        lock(&self.hand).is_none()
-    }
-
-    /// Puts a batch into the indexer's hand; only while it is free.
-    pub(crate) fn hand_over(&self, batch: Batch<Permit>) {
-        *lock(&self.hand) = Some(InHand {
-            batch,
-            done: 0,
-            begun: 0,
-        });
-    }
-
-    /// Commits what is in hand and wakes whom it concerns. A batch that was begun before, by an indexer that died, is done key by key, and a key
-    /// that was begun alone before is set aside.
-    pub(crate) fn commit_in_hand(&self) {
-        let mut hand = lock(&self.hand);
-        let Some(in_hand) = hand.as_mut() else { return };
-        let mut woken = Vec::new();
-        if in_hand.begun == 0 {
-            in_hand.begun = 1;
-            woken = self.commit(&in_hand.batch.steps, in_hand.batch.watermark.as_ref());
-        } else {
-            self.count(|counters| counters.replays += 1);
-            while let Some(step) = in_hand.batch.steps.get(in_hand.done) {
-                in_hand.begun += 1;
-                if in_hand.begun > 2
-                    && let Step::Key(key, pending) = step
-                {
-                    tracing::error!(resource = %self.kind, %key, "object keeps crashing the indexer; it is set aside");
-                    lock(&self.book).writer.set_aside(
-                        key,
-                        "it keeps crashing the indexer",
-                        pending.stamp,
-                    );
-                } else {
-                    woken.extend(self.commit(std::slice::from_ref(step), None));
-                }
-                in_hand.done += 1;
-                in_hand.begun = 1;
-            }
-            woken.extend(self.commit(&[], in_hand.batch.watermark.as_ref()));
-        }
-        *hand = None;
-        drop(hand);
-        woken.dedup_by(|one, other| Arc::ptr_eq(one, other));
-        for subscriber in woken {
-            subscriber.wake();
-        }
-    }
-
-    /// Keeps the indexer from committing, as a slow one would.
-    #[cfg(test)]
-    pub(crate) fn stall(&self, stalled: bool) {
-        self.stalled.store(stalled, Ordering::Relaxed);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.stalled.load(Ordering::Relaxed)
-    }
-
-    /// Makes steps visible to readers and subscribers; returns whom to wake.
-    fn commit(&self, steps: &[Step<Permit>], watermark: Option<&Version>) -> Vec<Arc<Shared>> {
-        let mut book = lock(&self.book);
-        let applied = book.writer.apply(steps, watermark);
-        let mut woken = Vec::new();
-        book.subscribers
-            .retain(|subscriber| match subscriber.upgrade() {
-                Some(subscriber) if !applied.changes.is_empty() => {
-                    subscriber.tell(&applied.changes);
-                    woken.push(subscriber);
-                    true
-                }
-                found => found.is_some(),
-            });
-        let low_water = book.writer.low_water().cloned();
-        // still under the book: progress must not overtake the progress of a later batch
-        self.advance(&applied, low_water);
-        drop(book);
-        self.note(&applied);
-        woken
-    }
-
-    fn advance(&self, applied: &Applied, low_water: Option<Version>) {
-        let fresh = applied.live.is_some() && applied.live == lock(&self.health).watch;
-        self.progress.send_modify(|progress| {
-            progress.low_water = low_water;
-            progress.synced |= !applied.lists.is_empty();
-            for list in &applied.lists {
-                progress.relisted = progress.relisted.max(list.replace.answers);
-            }
-            progress.fresh |= fresh;
-        });
-    }
-
-    fn note(&self, applied: &Applied) {
-        if !applied.touched.is_empty() {
-            let mut undecodable = lock(&self.undecodable);
-            for key in &applied.touched {
-                undecodable.remove(key);
-            }
-        }
-        self.count(|counters| {
-            counters.stale += applied.stale;
-            counters.unchanged += applied.unchanged;
-            counters.changes += applied.changes.len() as u64;
-        });
-        if !applied.unindexed.is_empty() {
-            self.note_unindexed(&applied.unindexed);
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::any::TypeId;
 use std::fmt;
 
+#[cfg(test)]
+mod tests;
+
 /// A resource of the API server: what it is called in objects and in URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {

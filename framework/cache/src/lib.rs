@@ -13,6 +13,30 @@
 //! Objects stay the bytes the server sent, without `managedFields`: identity and version are parsed when they arrive, everything else when somebody
 //! asks. So an object that is not what its reader expects concerns that reader and that object, and nobody else.
 //!
+//! ```
+//! use std::time::Duration;
+//! use boatswain_cache::{InformerCore, InformerOptions, Key, Kind, Lister, Scope, informer};
+//! use boatswain_supervision::{Tree, testing};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! testing::run(1, |options| async {
+//!     let server = boatswain_apisim::ApiSim::default();
+//!     let client = kube::Client::new(server.service(), "default");
+//!     let core = InformerCore::new(Kind::of::<ConfigMap>(), Scope::Namespace("default".into()));
+//!     let tree = Tree::start(informer(core.clone(), client, InformerOptions::default()), options).await.unwrap();
+//!     core.wait_synced().await;
+//!
+//!     let written = server.create(serde_json::json!({
+//!         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tides", "namespace": "default"}, "data": {"high": "noon"},
+//!     })).unwrap();
+//!     let key = Key::new(Some("default"), "tides");
+//!     core.wait_for(&key, &written["metadata"]["resourceVersion"].as_str().unwrap().into()).await;
+//!     let tides = Lister::<ConfigMap>::new(core).get(&key).unwrap().unwrap();
+//!     assert_eq!(tides.data.as_ref().unwrap()["high"], "noon");
+//!     tree.stop(Duration::from_secs(5)).await.unwrap();
+//! });
+//! ```
+//!
 //! # Guarantees
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
@@ -43,7 +67,7 @@ pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
 pub use lister::{Lister, ReadError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
-pub use status::{Counters, Degraded, InformerState, InformerStatus, Trouble, TroubleCause};
+pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
 pub use store::IndexSpec;
 pub use subscription::{Batch, SubscriberStatus, Subscription};
 pub use version::Version;

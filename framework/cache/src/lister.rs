@@ -201,7 +201,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         self.decode(&object).map(Some).map_err(ReadError::from)
     }
 
-    /// All objects, sorted by key. Those that are no `K` are left out; [`InformerStatus`](crate::InformerStatus) names them.
+    /// All objects, sorted by key. Those that are no `K` are left out; [`InformerStatus`](crate::InformerStatus) names them. An object whose newest
+    /// state cannot be read at all is listed in its last readable one.
     ///
     /// # Errors
     ///

@@ -28,12 +28,10 @@ pub enum InformerState {
 }
 
 /// What kind of trouble an informer has, and with which verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Trouble {
-    /// `list` or `watch`.
-    pub verb: &'static str,
-    /// What the server's refusal means.
-    pub cause: TroubleCause,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) verb: &'static str,
+    pub(crate) cause: TroubleCause,
 }
 
 /// What is behind a failing request.
@@ -166,8 +164,8 @@ pub struct InformerStatus {
     pub bytes: usize,
     /// Keys pending between reflector and indexer, and the most there ever were.
     pub pending: (usize, usize),
-    /// Time since the server last told anything, bookmarks included.
-    #[serde(skip)]
+    /// Time since the server last told anything, bookmarks included; serialized in seconds.
+    #[serde(serialize_with = "as_seconds")]
     pub last_event_age: Option<Duration>,
     /// Why it does not work as it should.
     pub degraded: Option<Degraded>,
@@ -192,4 +190,11 @@ fn by_key<S: serde::Serializer>(
             .iter()
             .map(|(key, reason)| (key.as_str(), &**reason)),
     )
+}
+
+fn as_seconds<S: serde::Serializer>(
+    age: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    age.map(|age| age.as_secs_f64()).serialize(serializer)
 }

@@ -19,6 +19,7 @@ use crate::subscription::Subscription;
 
 mod chaos;
 mod faults;
+mod load;
 mod server;
 
 use server::{Fault, Server};

@@ -2,29 +2,28 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
-use actix::{Actor, AsyncContext, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, WrapFuture};
 use boatswain_supervision::{Address, Clock, Context, Entropy, Link, supervised};
-use futures::future::{Either, select};
+use futures::future::select;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Failure;
-use super::event::{self, Event};
 use super::state::{At, End, List, Machine, Plan};
 use crate::core::InformerCore;
 use crate::delta::{Cause, Delta, Trust};
 use crate::delta_fifo::actor::{DeltaFifo, Deltas, Mark, Position, Resume, What};
 use crate::delta_fifo::state::Replace;
 use crate::envelope;
-use crate::framing::{Item, LineSplitter, ListMeta, ListSplitter};
+use crate::framing::{Item, ListMeta, ListSplitter};
 use crate::informer::InformerOptions;
 use crate::status::{Degraded, InformerState, TroubleCause};
 use crate::version::Version;
 
 mod call;
+mod watching;
 
-use call::{Body, Caller};
+use call::Caller;
 
 /// Items handed over at a time.
 const BATCH: usize = 64;
@@ -81,7 +80,12 @@ impl Actor for Reflector {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         if let Some(run) = self.run.take() {
-            ctx.spawn(run.run().into_actor(self));
+            let end = |(), _: &mut Self, ctx: &mut Context<Self>| {
+                ctx.fail(boatswain_supervision::Failure::transient(
+                    "the queue did not say where to resume",
+                ))
+            };
+            ctx.spawn(run.run().into_actor(self).map(end));
         }
     }
 }
@@ -287,111 +291,6 @@ impl Run {
         delta
     }
 
-    async fn watch(
-        &mut self,
-        machine: &mut Machine,
-        version: &Version,
-        timeout: std::time::Duration,
-    ) -> End {
-        self.core.count(|counters| counters.watches += 1);
-        let mut body = match self.caller.watch(version, timeout).await {
-            Ok(body) => body,
-            Err(failure) => return End::NotOpened(failure),
-        };
-        let opened = self.clock.now();
-        machine.opened(opened);
-        self.note(InformerState::Watching, machine, None);
-        self.mark(What::Live(self.core.watch_opened()));
-        let mut splitter = LineSplitter::new(self.options.max_object);
-        let mut heard = opened;
-        // the server ends the watch; one that does not has lost its connection
-        let overdue = opened + timeout + self.options.answer;
-        loop {
-            let silent = heard + machine.silence();
-            let chunk = match self.chunk(&mut body, silent.min(overdue)).await {
-                Heard::Chunk(chunk) => chunk,
-                Heard::End => return End::Closed,
-                Heard::Asked => return End::Asked,
-                Heard::Nothing if silent < overdue => return End::Silent,
-                Heard::Nothing => return End::Closed,
-            };
-            heard = self.clock.now();
-            for part in chunk.chunks(PARSE) {
-                let mut events = Vec::new();
-                let limit = self.options.max_object;
-                splitter.push(part, &mut |line| events.push(event::read(line, limit)));
-                if let Some(end) = self.events(machine, events, heard).await {
-                    return end;
-                }
-            }
-        }
-    }
-
-    async fn chunk(&self, body: &mut Body, deadline: Instant) -> Heard {
-        let (asked, late) = (
-            pin!(self.core.relist_asked.notified()),
-            pin!(self.clock.sleep_until(deadline)),
-        );
-        match select(pin!(body.next()), select(asked, late)).await {
-            Either::Left((Ok(Some(chunk)), _)) => Heard::Chunk(chunk),
-            Either::Left((Ok(None) | Err(_), _)) => Heard::End,
-            Either::Right((Either::Left(_), _)) => Heard::Asked,
-            Either::Right((Either::Right(_), _)) => Heard::Nothing,
-        }
-    }
-
-    /// Hands events over in order; the position moves only behind what was handed over.
-    async fn events(
-        &mut self,
-        machine: &mut Machine,
-        events: Vec<Event>,
-        now: Instant,
-    ) -> Option<End> {
-        let mut deltas = Vec::new();
-        for event in events {
-            match event {
-                Event::Delta(kind, delta) => {
-                    self.core
-                        .count(|counters| *counters.events.entry(kind).or_default() += 1);
-                    deltas.push(self.set_aside(delta));
-                }
-                Event::Bookmark(version) => {
-                    self.core
-                        .count(|counters| *counters.events.entry("bookmark").or_default() += 1);
-                    self.told(machine, std::mem::take(&mut deltas)).await;
-                    machine.advanced(&version);
-                    self.mark(What::Bookmark(version));
-                }
-                Event::Error(status) => {
-                    self.core
-                        .count(|counters| *counters.events.entry("error").or_default() += 1);
-                    self.told(machine, deltas).await;
-                    return Some(End::Error(Failure::Refused(status)));
-                }
-                Event::Unknown(reason) => {
-                    self.told(machine, deltas).await;
-                    self.core.count(|counters| counters.unidentified += 1);
-                    tracing::error!(resource = %self.core.kind(), reason, "a watch told something that cannot be understood; listing anew");
-                    return Some(End::Unreadable);
-                }
-            }
-        }
-        self.told(machine, deltas).await;
-        self.core.note_event(now);
-        None
-    }
-
-    async fn told(&mut self, machine: &mut Machine, deltas: Vec<Delta>) {
-        let versions: Vec<_> = deltas
-            .iter()
-            .filter_map(|delta| delta.version().cloned())
-            .collect();
-        self.hand_over(deltas, false).await;
-        for version in versions {
-            machine.advanced(&version);
-        }
-    }
-
     /// Waits until there is room: this is where a server is made to wait for a slow indexer.
     async fn hand_over(&mut self, deltas: Vec<Delta>, listed: bool) {
         let credits = if listed {
@@ -468,14 +367,6 @@ impl Run {
         }
         self.link.degraded(text);
     }
-}
-
-/// What a watch brought.
-enum Heard {
-    Chunk(bytes::Bytes),
-    End,
-    Asked,
-    Nothing,
 }
 
 /// Label of a counter.

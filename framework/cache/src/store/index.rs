@@ -11,7 +11,7 @@ use crate::object::{Object, Path};
 /// What objects are to be found by.
 ///
 /// An index that fails or panics for an object is counted and told in the informer's status; the object is stored and found by its other
-/// indexes.
+/// indexes. A closure must not call back into its informer.
 #[derive(Clone)]
 pub struct IndexSpec {
     name: Arc<str>,
