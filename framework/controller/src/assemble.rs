@@ -93,6 +93,30 @@ impl Wiring<'_> {
         Lister::over(self.cores(&Kind::of::<K>()))
     }
 
+    /// Lets objects of kind `K` be found by the values `of` gives for them, with [`Lister::by_index`]. It is called for every change, on
+    /// a thread that all informers share: it should be quick. An object it fails or panics on is stored without values, and counted.
+    ///
+    /// A field needs no function: a path such as `spec.nodeName` is indexed by [`Wiring::index_path`], without decoding anything.
+    pub fn index<K: Watchable>(
+        &mut self,
+        name: &str,
+        of: impl Fn(&K) -> Result<Vec<String>, String> + Clone + Send + Sync + 'static,
+    ) {
+        for core in self.cores(&Kind::of::<K>()) {
+            let of = of.clone();
+            core.add_index(IndexSpec::closure(name, move |object| {
+                of(&*object.decode::<K>().map_err(|error| error.to_string())?)
+            }));
+        }
+    }
+
+    /// Lets objects of kind `K` be found by the value at `path`, with [`Lister::by_index`].
+    pub fn index_path<K: Watchable>(&mut self, path: &str) {
+        for core in self.cores(&Kind::of::<K>()) {
+            core.add_index(IndexSpec::path(path));
+        }
+    }
+
     /// The client, for reconcilers that keep one. [`Context`](crate::Context) has it too.
     pub fn client(&self) -> kube::Client {
         self.yard.client.clone()
