@@ -39,10 +39,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(window: usize, floor: u64) -> Self {
+    pub(crate) fn new(window: usize) -> Self {
         Self {
             changes: VecDeque::new(),
-            floor,
+            floor: 0,
             window: window.max(1),
         }
     }
@@ -56,13 +56,14 @@ impl History {
         }
     }
 
-    /// Forgets every change up to and including `version`.
+    /// Forgets every change up to and including `version`. Whoever has seen them all is not affected.
     pub(crate) fn compact(&mut self, version: u64) {
         let gone = self
             .changes
             .partition_point(|change| change.version <= version);
-        self.changes.drain(..gone);
-        self.floor = self.floor.max(version);
+        if let Some(last) = self.changes.drain(..gone).next_back() {
+            self.floor = last.version;
+        }
     }
 
     /// Whether everything after `version` is still remembered.

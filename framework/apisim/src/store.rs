@@ -112,6 +112,7 @@ impl Store {
         version: u64,
         after: Option<&Key>,
     ) -> Result<Vec<Arc<Object>>, Expired> {
+        self.reaches(version)?;
         let Some(table) = self.tables.get(collection) else {
             return Ok(Vec::new());
         };
@@ -217,6 +218,20 @@ impl Store {
         Ok(old)
     }
 
+    /// Whether a version was not compacted away, so that a reader may start from it.
+    ///
+    /// # Errors
+    /// [`Expired`] if it was.
+    pub(crate) fn reaches(&self, version: u64) -> Result<(), Expired> {
+        match version < self.compacted {
+            true => Err(Expired {
+                asked: version,
+                oldest: self.compacted,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Forgets all changes up to now: watches and continue tokens from older versions expire.
     pub(crate) fn compact(&mut self) {
         self.compacted = self.version;
@@ -240,13 +255,13 @@ impl Store {
     ) -> Arc<Object> {
         self.version += 1;
         let new = Arc::new(Object::new(key, self.version, body));
-        let (window, floor) = (self.window, self.compacted);
+        let window = self.window;
         let table = self
             .tables
             .entry(collection.clone())
             .or_insert_with(|| Table {
                 objects: BTreeMap::new(),
-                history: History::new(window, floor),
+                history: History::new(window),
             });
         match deleted {
             true => table.objects.remove(&new.key),

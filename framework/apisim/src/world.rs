@@ -233,8 +233,10 @@ fn news(state: &State, collection: &Collection, seen: &mut u64, mut tell: impl F
     let Some(table) = state.store.table(collection) else {
         return;
     };
+    let known = (1..=state.store.version()).contains(seen);
     match table.history.since(*seen) {
-        Ok(changes) if *seen > 0 => changes.for_each(|change| tell(&change.new)),
+        // a version from before a restored backup says nothing about what came after
+        Ok(changes) if known => changes.for_each(|change| tell(&change.new)),
         _ => table.objects.values().for_each(|object| tell(object)),
     }
     *seen = state.store.version();

@@ -170,7 +170,8 @@ impl State {
             .into_iter()
             .enumerate()
             .filter(|(_, object)| options.selection.matches(object));
-        let limit = if options.limit == 0 {
+        // what may be served from a cache is served whole
+        let limit = if options.limit == 0 || asked == Some(0) {
             usize::MAX
         } else {
             options.limit

@@ -24,7 +24,7 @@ fn versions(history: &History, since: u64) -> Result<Vec<u64>, Expired> {
 
 #[test]
 fn serves_only_what_came_after_the_asked_version() {
-    let mut history = History::new(10, 0);
+    let mut history = History::new(10);
     for version in 1..=5 {
         history.push(change("a", version, None));
     }
@@ -34,14 +34,14 @@ fn serves_only_what_came_after_the_asked_version() {
 
 #[test]
 fn a_version_in_the_future_is_accepted_and_silent() {
-    let mut history = History::new(10, 0);
+    let mut history = History::new(10);
     history.push(change("a", 1, None));
     assert_eq!(versions(&history, 99), Ok(vec![]));
 }
 
 #[test]
 fn a_version_below_the_window_is_expired() {
-    let mut history = History::new(2, 0);
+    let mut history = History::new(2);
     for version in 1..=5 {
         history.push(change("a", version, None));
     }
@@ -57,7 +57,7 @@ fn a_version_below_the_window_is_expired() {
 
 #[test]
 fn compaction_expires_older_versions_and_keeps_newer_changes() {
-    let mut history = History::new(10, 0);
+    let mut history = History::new(10);
     for version in 1..=5 {
         history.push(change("a", version, None));
     }
@@ -68,7 +68,7 @@ fn compaction_expires_older_versions_and_keeps_newer_changes() {
 
 #[test]
 fn undoing_yields_the_oldest_state_of_each_changed_object() {
-    let mut history = History::new(10, 0);
+    let mut history = History::new(10);
     history.push(change("a", 1, None));
     history.push(change("a", 2, Some(1)));
     history.push(change("a", 3, Some(2)));

@@ -15,9 +15,9 @@ use tokio::sync::watch;
 
 use super::{
     answer::Answer,
-    discovery, media, objects, review,
+    discovery, media, reading, review,
     route::{self, Query, Route},
-    stream,
+    stream, writing,
 };
 use crate::{
     attributes::Attributes,
@@ -29,6 +29,9 @@ use crate::{
 
 /// The body of an answer; it fails only when a fault breaks the connection.
 pub type SimBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// Larger bodies are refused, in bytes.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -78,27 +81,31 @@ impl SimService {
                 .and_then(|v| v.to_str().ok())
                 .unwrap_or_default()
         };
-        let Some(user) = self.user(text(header::AUTHORIZATION)) else {
-            return Ok(Answer::from(Failure::unauthorized()).response);
-        };
+        let user = self.user(text(header::AUTHORIZATION));
         let route = self.inner.with(|state| route::find(path, &state.registry));
-        let Some(mut attributes) = route::attributes(&parts.method, path, &route, &query, &user)
+        let who = user.as_deref().unwrap_or_default();
+        let Some(mut attributes) = route::attributes(&parts.method, path, &route, &query, who)
         else {
             return Ok(Answer::from(Failure::method_not_allowed()).response);
         };
         if attributes.verb == "create" {
             attributes.name = review::name_in(text(header::CONTENT_TYPE), &body);
         }
+        let mut refused = match user {
+            None => Some(Answer::from(Failure::unauthorized())),
+            Some(_) if body.len() > BODY_LIMIT => {
+                Some(Answer::from(Failure::too_large(BODY_LIMIT)))
+            }
+            Some(_) => None,
+        };
         let mut lost = false;
         let mut passed = 0;
-        let mut refused = None;
-        loop {
+        while refused.is_none() {
             let mut changes = faults.changes();
             match faults.judge(&attributes, &mut passed) {
                 Fate::Pass => break,
                 Fate::Refuse(failure, retry_after) => {
-                    refused = Some(Answer::failure(&failure, retry_after));
-                    break;
+                    refused = Some(Answer::failure(&failure, retry_after))
                 }
                 Fate::Wait(delay) => self.inner.options.time.sleep(delay).await,
                 Fate::Lose => {
@@ -192,7 +199,8 @@ impl Asked<'_> {
         }
         match self.attributes.verb {
             "watch" => stream::open(self, target, form),
-            _ => objects::answer(self, target, &form),
+            "get" | "list" => reading::answer(self, target, &form),
+            _ => writing::answer(self, target, &form),
         }
     }
 }

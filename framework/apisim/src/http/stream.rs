@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     answer::Answer,
     media::Form,
-    objects::{Pen, list_options, shown},
+    reading::{Pen, list_options, shown},
     route::Target,
     service::{Asked, SimBody},
 };
@@ -75,35 +75,36 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
     };
     let served = target.served.clone();
     let changes = asked.inner.subscribe(&served.collection);
-    let (current, replay) = asked.inner.with(|state| {
-        let current = state.store.version();
-        let wants_all = initial || asked_version == 0;
+    let wants_all = initial || asked_version == 0;
+    let (current, replay, start) = asked.inner.with(|state| {
+        let store = &state.store;
+        let current = store.version();
+        let start = if wants_all {
+            Ok(())
+        } else {
+            store.reaches(asked_version)
+        };
         let all = wants_all.then(|| {
-            state
-                .store
+            store
                 .scan(&served.collection, &target.namespace)
                 .cloned()
-                .collect::<Vec<_>>()
+                .collect()
         });
-        (current, all.unwrap_or_default())
+        (current, all.unwrap_or_default(), start)
     });
     if initial && asked_version > current {
         return Err(Failure::version_too_large(asked_version, current));
     }
     let time = &asked.inner.options.time;
     let bookmark_interval = asked.inner.options.bookmark_interval.filter(|_| bookmarks);
-    let watch = Watch {
+    let mut watch = Watch {
         inner: asked.inner.clone(),
         attributes: asked.attributes.clone(),
         namespace: target.namespace.clone(),
         selection: options.selection,
         include: asked.query.get("includeObject").map(str::to_owned),
-        cursor: if initial || asked_version == 0 {
-            current
-        } else {
-            asked_version
-        },
-        replay: replay.into(),
+        cursor: if wants_all { current } else { asked_version },
+        replay,
         mark: initial && bookmarks,
         opened: asked.inner.faults.moment(),
         control: asked.inner.faults.changes(),
@@ -118,6 +119,9 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
         served,
         form,
     };
+    if let Err(expired) = start {
+        watch.expire(expired);
+    }
     let frames = futures::stream::unfold(watch, |mut watch| async move {
         let next = watch.next().await?;
         Some((next.map(Frame::data), watch))

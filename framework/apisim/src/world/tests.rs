@@ -148,3 +148,25 @@ async fn a_running_world_follows_what_is_written_at_its_pace() {
         () = world.run() => panic!("the world ended"),
     }
 }
+
+#[test]
+fn a_world_follows_a_server_that_went_back_in_time() {
+    let sim = sim();
+    let world = sim.world(WorldOptions::default());
+    deploy(&sim, 1);
+    let backup = sim.snapshot();
+    for replicas in [4, 5, 6] {
+        sim.patch(
+            "apps/v1",
+            "Deployment",
+            "",
+            "web",
+            &json!({"spec": {"replicas": replicas}}),
+        )
+        .expect("patched");
+        world.settle();
+    }
+    sim.restore(&backup);
+    world.settle();
+    assert_eq!(status(&sim)["replicas"], 1);
+}

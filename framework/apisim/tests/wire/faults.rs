@@ -166,6 +166,13 @@ async fn an_unknown_token_is_unauthorized_and_so_is_none_where_it_is_required() 
     );
     assert_eq!(send(&client, "GET", PODS, &[], Value::Null).await.0, 401);
     assert_eq!(
+        sim.audit()
+            .iter()
+            .map(|entry| entry.code)
+            .collect::<Vec<_>>(),
+        [401, 401]
+    );
+    assert_eq!(
         send(
             &client,
             "GET",

@@ -295,3 +295,76 @@ async fn restoring_a_snapshot_goes_back_in_time() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     assert!(maps.get_opt("b").await.expect("an answer").is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_missed_nothing_survives_a_compaction() {
+    let sim = sim();
+    let client = client(&sim);
+    let start = sim.version();
+    let mut events = watch(&client, &format!("resourceVersion={start}")).await;
+    put(&client, "a", "1").await;
+    assert_eq!(next(&mut events).await, pair("ADDED", "a"));
+    sim.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}))
+        .expect("created");
+    sim.compact();
+    put(&client, "a", "2").await;
+    assert_eq!(next(&mut events).await, pair("MODIFIED", "a"));
+    let mut late = watch(&client, &format!("resourceVersion={start}")).await;
+    let event = late.next().await.expect("an event");
+    assert_eq!(
+        event["object"]["code"], 410,
+        "a new one may not start before it"
+    );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// Whoever lists and then watches, with or without a selector, knows in the end what a new list tells.
+    #[test]
+    fn a_list_and_its_watch_add_up_to_a_later_list(
+        before in proptest::collection::vec((0_u8..4, 0_u8..4), 0..10),
+        after in proptest::collection::vec((0_u8..4, 0_u8..4), 0..20),
+        selected in proptest::bool::ANY,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(async move {
+            let sim = sim();
+            let client = client(&sim);
+            let selector = if selected { "labelSelector=value%3D1" } else { "" };
+            let step = async |(name, value): (u8, u8)| {
+                let name = format!("m{name}");
+                match value {
+                    // absent already is as good as deleted
+                    0 => drop(Api::<ConfigMap>::default_namespaced(client.clone()).delete(&name, &Default::default()).await),
+                    value => put(&client, &name, &value.to_string()).await,
+                }
+            };
+            let list = async || send(&client, "GET", &format!("{PATH}?{selector}"), &[], Value::Null).await.1;
+            let known = |list: &Value| {
+                let items = list["items"].as_array().cloned().unwrap_or_default();
+                items.iter().map(|item| (item["metadata"]["name"].to_string(), item["data"]["k"].clone())).collect::<std::collections::BTreeMap<_, _>>()
+            };
+            for change in before {
+                step(change).await;
+            }
+            let first = list().await;
+            let (mut state, version) = (known(&first), first["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+            let mut events = watch(&client, &format!("{selector}&resourceVersion={version}&timeoutSeconds=5")).await;
+            for change in after {
+                step(change).await;
+            }
+            while let Some(event) = events.next().await {
+                let (name, value) = (event["object"]["metadata"]["name"].to_string(), event["object"]["data"]["k"].clone());
+                let known = match event["type"].as_str() {
+                    Some("ADDED") => { assert_eq!(state.insert(name, value), None, "added once"); continue }
+                    Some("MODIFIED") => state.insert(name, value),
+                    Some("DELETED") => state.remove(&name),
+                    other => panic!("unexpected {other:?}"),
+                };
+                assert!(known.is_some(), "only what is known changes or goes");
+            }
+            assert_eq!(state, known(&list().await));
+        });
+    }
+}
