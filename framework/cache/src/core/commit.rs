@@ -1,8 +1,8 @@
 //! The batch the indexer has in hand, and how it becomes visible.
 
-use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -26,9 +26,13 @@ pub(super) struct InHand {
 }
 
 impl InformerCore {
-    /// Whether the indexer has nothing in hand.
+    /// Whether the indexer has nothing in hand. Never waits: an indexer held up by a user's index function holds up nobody else.
     pub(crate) fn hand_is_free(&self) -> bool {
-        lock(&self.hand).is_none()
+        match self.hand.try_lock() {
+            Ok(hand) => hand.is_none(),
+            Err(TryLockError::Poisoned(hand)) => hand.into_inner().is_none(),
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Puts a batch into the indexer's hand; only while it is free.
@@ -95,8 +99,9 @@ impl InformerCore {
         steps: &[Step<Permit>],
         watermark: Option<&Version>,
     ) -> Vec<Arc<Shared>> {
+        let indexed = self.reader.index(steps);
         let mut book = lock(&self.book);
-        let applied = book.writer.apply(steps, watermark);
+        let applied = book.writer.apply(steps, indexed, watermark);
         let mut woken = Vec::new();
         book.subscribers
             .retain(|subscriber| match subscriber.upgrade() {

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{InformerCore, Permit};
 use crate::delta::{Cause, Change, Delta, Trust};
@@ -7,9 +6,9 @@ use crate::delta_fifo::state::{Fifo, Replace};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::Object;
-use crate::store::IndexSpec;
 use crate::version::Version;
 
+mod hand;
 mod interleavings;
 
 fn core() -> Arc<InformerCore> {
@@ -337,110 +336,6 @@ fn a_server_set_back_in_time_is_followed_by_an_authoritative_list_only() {
         ]
     );
     assert_eq!(core.low_water(), Some(Version::new("61")));
-}
-
-#[test]
-fn an_index_that_fails_or_panics_for_an_object_leaves_it_stored_and_found_by_the_others() {
-    let (core, mut fifo) = (core(), Fifo::new(None, 0));
-    core.add_index(IndexSpec::path("spec.on"));
-    core.add_index(IndexSpec::closure("picky", |object| {
-        match object.key().name() {
-            "fails" => Err("no".into()),
-            "panics" => panic!("as asked"),
-            name => Ok(vec![name.to_uppercase()]),
-        }
-    }));
-    list(
-        &core,
-        &mut fifo,
-        10,
-        &[
-            object("fails", 1, 3),
-            object("panics", 2, 4),
-            object("works", 3, 5),
-        ],
-    );
-    commit_all(&core, &mut fifo);
-    let found = |index: &str, value: &str| core.reader().keys_by_index(index, value).unwrap().len();
-    assert_eq!(
-        (
-            found("spec.on", "fails"),
-            found("spec.on", "panics"),
-            found("picky", "WORKS")
-        ),
-        (1, 1, 1)
-    );
-    assert_eq!(core.status(std_now()).counters.unindexed, 2);
-    core.add_index(IndexSpec::closure("late", |object| {
-        Ok(vec![object.key().name().len().to_string()])
-    }));
-    assert_eq!(found("late", "5"), 2);
-}
-
-#[test]
-fn a_batch_begun_by_an_indexer_that_died_is_done_key_by_key_and_the_killer_is_set_aside() {
-    let (core, mut fifo) = (core(), Fifo::new(None, 0));
-    list(
-        &core,
-        &mut fifo,
-        10,
-        &[object("a", 1, 3), object("bomb", 2, 4), object("c", 3, 5)],
-    );
-    core.hand_over(fifo.pop(usize::MAX).unwrap());
-    // as the deaths of two indexers leave it: in the whole batch, then alone on its second key
-    {
-        let mut hand = super::lock(&core.hand);
-        let in_hand = hand.as_mut().unwrap();
-        (in_hand.begun, in_hand.done) = (2, 1);
-    }
-    core.commit_in_hand();
-    assert!(core.hand_is_free());
-    assert!(core.get(&key("bomb")).is_none() && core.get(&key("c")).is_some());
-    let status = core.status(std_now());
-    assert_eq!(status.unreadable[0].0, key("bomb"));
-    assert!(status.synced && status.counters.replays == 1);
-}
-
-#[test]
-fn a_batch_replayed_as_a_whole_tells_nobody_twice() {
-    let (core, mut fifo) = (core(), Fifo::new(None, 0));
-    let subscription = core.subscribe("test", || {});
-    list(
-        &core,
-        &mut fifo,
-        10,
-        &[object("a", 1, 3), object("b", 2, 4)],
-    );
-    core.hand_over(fifo.pop(usize::MAX).unwrap());
-    {
-        let mut hand = super::lock(&core.hand);
-        let in_hand = hand.as_mut().unwrap();
-        in_hand.begun = 1;
-        core.commit(&in_hand.batch.steps, None);
-    }
-    core.commit_in_hand();
-    assert_eq!(
-        told(&subscription),
-        ["Initial: created a@3", "Initial: created b@4"]
-    );
-    assert_eq!(core.low_water(), Some(Version::new("10")));
-}
-
-#[test]
-fn a_notification_that_panics_harms_nobody_else() {
-    let (core, mut fifo) = (core(), Fifo::new(None, 0));
-    let woken = Arc::new(AtomicUsize::new(0));
-    let count = woken.clone();
-    let bad = core.subscribe("bad", || panic!("as asked"));
-    let good = core.subscribe("good", move || {
-        count.fetch_add(1, Ordering::Relaxed);
-    });
-    list(&core, &mut fifo, 10, &[object("a", 1, 3)]);
-    commit_all(&core, &mut fifo);
-    assert_eq!(
-        (woken.load(Ordering::Relaxed), good.depth(), bad.depth()),
-        (1, 1, 1)
-    );
 }
 
 #[test]

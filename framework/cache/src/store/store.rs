@@ -35,6 +35,8 @@ struct Shelf {
     /// Keys whose newest state cannot be read; an older state may be stored beside it.
     unreadable: BTreeMap<Key, Unreadable>,
     indexes: Vec<Index>,
+    /// Changes with the set of indexes.
+    generation: u64,
     bytes: usize,
 }
 
@@ -120,6 +122,43 @@ impl Reader {
         Some(index.keys(value).cloned().collect())
     }
 
+    /// Asks the indexes about the states in a batch. This runs the code of users: no lock is held, and its failures are counted, not raised.
+    pub(crate) fn index<P>(&self, steps: &[Step<P>]) -> Indexed {
+        let shelf = read(&self.0);
+        let specs: Vec<_> = shelf
+            .indexes
+            .iter()
+            .map(|index| index.spec.clone())
+            .collect();
+        let generation = shelf.generation;
+        drop(shelf);
+        let mut failed = Vec::new();
+        let mut values = |step: &Step<P>| match step {
+            Step::Key(
+                key,
+                Pending {
+                    latest: Some(object),
+                    ..
+                },
+            ) => {
+                let values = specs.iter().map(|spec| {
+                    let values = spec.values(object);
+                    values
+                        .map_err(|reason| failed.push((key.clone(), spec.name().into(), reason)))
+                        .ok()
+                });
+                values.collect()
+            }
+            _ => Values::new(),
+        };
+        let values = steps.iter().map(&mut values).collect();
+        Indexed {
+            generation,
+            values,
+            failed,
+        }
+    }
+
     /// Objects and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let shelf = read(&self.0);
@@ -153,6 +192,13 @@ pub(crate) struct Applied {
     pub(crate) touched: Vec<Key>,
 }
 
+/// What the indexes say of a batch.
+pub(crate) struct Indexed {
+    generation: u64,
+    values: Vec<Values>,
+    failed: Vec<(Key, Arc<str>, String)>,
+}
+
 /// Values per index, in the order of the indexes; `None` where an index failed.
 type Values = Vec<Option<Vec<String>>>;
 
@@ -183,24 +229,30 @@ impl Writer {
             .indexes
             .retain(|other| other.spec.name() != index.spec.name());
         shelf.indexes.push(index);
+        shelf.generation += 1;
         failed
     }
 
-    /// Applies a batch as a whole. User code runs before the store is touched; from then on nothing can fail.
-    pub(crate) fn apply<P>(&mut self, steps: &[Step<P>], watermark: Option<&Version>) -> Applied {
-        let mut applied = Applied::default();
-        let specs: Vec<_> = read(&self.shelf)
-            .indexes
-            .iter()
-            .map(|index| index.spec.clone())
-            .collect();
-        let values: Vec<Values> = steps
-            .iter()
-            .map(|step| Self::values(&specs, step, &mut applied))
-            .collect();
+    /// Applies a batch as a whole. Nothing in it can fail: the code of users had its say in [`Reader::index`], unless an index came in between.
+    pub(crate) fn apply<P>(
+        &mut self,
+        steps: &[Step<P>],
+        indexed: Indexed,
+        watermark: Option<&Version>,
+    ) -> Applied {
+        let current = indexed.generation == read(&self.shelf).generation;
+        let indexed = if current {
+            indexed
+        } else {
+            Reader(self.shelf.clone()).index(steps)
+        };
+        let mut applied = Applied {
+            unindexed: indexed.failed,
+            ..Applied::default()
+        };
 
         let mut shelf = write(&self.shelf);
-        for (step, values) in steps.iter().zip(values) {
+        for (step, values) in steps.iter().zip(indexed.values) {
             match step {
                 Step::Key(key, pending) => {
                     let grave = self.graves.get(key);
@@ -241,29 +293,6 @@ impl Writer {
                 stamp,
             },
         );
-    }
-
-    fn values<P>(specs: &[IndexSpec], step: &Step<P>, applied: &mut Applied) -> Values {
-        let Step::Key(
-            key,
-            Pending {
-                latest: Some(object),
-                ..
-            },
-        ) = step
-        else {
-            return Vec::new();
-        };
-        let values = specs.iter().map(|spec| match spec.values(object) {
-            Ok(values) => Some(values),
-            Err(reason) => {
-                applied
-                    .unindexed
-                    .push((key.clone(), spec.name().into(), reason));
-                None
-            }
-        });
-        values.collect()
     }
 
     fn advance(&mut self, watermark: Option<&Version>) {
