@@ -1,8 +1,15 @@
 //! Guarantees 1 to 3: one at a time, nothing is lost, coalescing.
 
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use boatswain::Key;
+use boatswain::{ClientError, Context, Controller, Key, Outcome, Reconciler};
+use boatswain_apisim::Matcher;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{ResourceExt as _, api::DeleteParams};
 
 use super::{Script, Scripted, Stage};
 
@@ -108,4 +115,161 @@ fn one_seed_gives_one_run() {
         })
     };
     assert_eq!(play(), play());
+}
+
+/// Writes down the last states of what it was told is gone.
+#[derive(Clone, Default)]
+struct Mourner(Arc<Mutex<Vec<(String, Option<String>)>>>);
+
+impl Reconciler<ConfigMap> for Mourner {
+    type Error = Infallible;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Infallible> {
+        Ok(Outcome::Done)
+    }
+
+    async fn gone(
+        &self,
+        key: &Key,
+        last: Option<Arc<ConfigMap>>,
+        _: &Context,
+    ) -> Result<Outcome, Infallible> {
+        let value = last.and_then(|map| map.data.as_ref()?.get("value").cloned());
+        self.0
+            .lock()
+            .expect("lock")
+            .push((key.name().to_owned(), value));
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn g4_an_object_that_vanishes_while_nobody_watches_is_told_as_gone_with_its_last_known_state() {
+    Stage::play(4, |stage| async move {
+        for name in ["kept", "lost"] {
+            stage.create(name).await;
+            stage.touch(name, "last words").await;
+        }
+        let mourner = Mourner::default();
+        let running = stage
+            .start(
+                Controller::<ConfigMap>::named("mourner")
+                    .resync(None)
+                    .reconciler({
+                        let mourner = mourner.clone();
+                        move |_| mourner
+                    }),
+            )
+            .await;
+        stage.clock.sleep(Duration::from_secs(5)).await;
+        // the watch is held, the history forgotten: nothing tells of the deletion but a list that lacks the object
+        let held = stage.sim.faults().stall_watches(Matcher::any());
+        stage
+            .maps()
+            .delete("lost", &DeleteParams::default())
+            .await
+            .expect("deleted");
+        stage.sim.compact();
+        held.release();
+        stage.sim.faults().drop_watches();
+        stage.clock.sleep(Duration::from_secs(60)).await;
+        let told = mourner.0.lock().expect("lock").clone();
+        assert_eq!(told, [("lost".to_owned(), Some("last words".to_owned()))]);
+        running.stop().await.expect("nothing still runs");
+    });
+}
+
+/// Adds one to a counter in the object, as long as it is below three, each time asking to run again at once.
+struct Counter;
+
+impl Reconciler<ConfigMap> for Counter {
+    type Error = ClientError;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, ClientError> {
+        let count = |map: &ConfigMap| {
+            map.annotations()
+                .get("count")
+                .map_or(0, |n| n.parse().unwrap_or(0))
+        };
+        let now: u32 = count(&map);
+        if now >= 3 {
+            return Ok(Outcome::Done);
+        }
+        let mut next = ConfigMap::clone(&map);
+        next.annotations_mut()
+            .insert("count".into(), (now + 1).to_string());
+        cx.replace(&next).await?;
+        Ok(Outcome::RequeueAfter(Duration::from_millis(1)))
+    }
+}
+
+#[test]
+fn g6_a_run_does_not_start_on_a_cache_older_than_what_the_run_before_wrote() {
+    Stage::play(6, |stage| async move {
+        stage.create("map").await;
+        let running = stage
+            .start(
+                Controller::<ConfigMap>::named("counter")
+                    .resync(None)
+                    .reconciler(|_| Counter),
+            )
+            .await;
+        stage.clock.sleep(Duration::from_secs(1)).await;
+        let conflicts = stage
+            .sim
+            .audit()
+            .iter()
+            .filter(|entry| entry.code == 409)
+            .count();
+        assert_eq!(conflicts, 0, "a run saw a state older than its own write");
+        // each write is held back from the watch for a second: the next run waits for it
+        stage.create("late").await;
+        stage.clock.sleep(Duration::from_millis(100)).await;
+        let before = stage.sim.audit().len();
+        for _ in 0..3 {
+            let held = stage.sim.faults().stall_watches(Matcher::any());
+            stage.clock.sleep(Duration::from_secs(1)).await;
+            held.release();
+            stage.clock.sleep(Duration::from_millis(100)).await;
+        }
+        stage.clock.sleep(Duration::from_secs(10)).await;
+        let conflicts = stage.sim.audit()[before..]
+            .iter()
+            .filter(|entry| entry.code == 409)
+            .count();
+        assert_eq!(conflicts, 0);
+        let map = stage.maps().get("late").await.expect("there");
+        assert_eq!(
+            map.annotations().get("count").map(String::as_str),
+            Some("3")
+        );
+        running.stop().await.expect("nothing still runs");
+    });
+}
+
+#[test]
+fn g11_a_stop_lets_running_reconciles_finish_and_starts_no_more() {
+    Stage::play(11, |stage| async move {
+        let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::from_secs(10)));
+        for i in 0..10 {
+            stage.create(&format!("map-{i}")).await;
+        }
+        let running = stage
+            .start(scripted.controller().concurrency(2).reconciler({
+                let scripted = scripted.clone();
+                move |_| scripted
+            }))
+            .await;
+        stage.clock.sleep(Duration::from_secs(5)).await;
+        let asked = stage.clock.now();
+        running.stop().await.expect("nothing still runs");
+        let seen = scripted.seen();
+        let runs: Vec<_> = seen.values().flatten().collect();
+        assert_eq!(runs.len(), 2, "no more were started: {runs:?}");
+        assert!(
+            runs.iter()
+                .all(|run| run.ended.is_some_and(|end| end > asked)),
+            "both finished: {runs:?}"
+        );
+    });
 }

@@ -24,6 +24,7 @@ use serde_json::json;
 
 /// A simulated server without sockets, a client and the clock everything runs on.
 struct Stage {
+    sim: ApiSim,
     client: Client,
     clock: Clock,
     options: TreeOptions,
@@ -43,6 +44,7 @@ impl Stage {
                 ..boatswain_apisim::Options::default()
             });
             body(Self {
+                sim: sim.clone(),
                 client: Client::new(sim.service(), "default"),
                 clock,
                 options,
