@@ -51,14 +51,10 @@ pub enum TestServerError {
     #[error("cannot make the server's certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     /// A real server did not become ready.
-    #[error(
-        "the API server from {assets} is not ready after {seconds} s; the end of its log:\n{log}"
-    )]
+XX
     NotReady {
         /// The folder of its binaries.
         assets: PathBuf,
-        /// How long it was waited for.
-        seconds: u64,
         /// The last lines it wrote.
         log: String,
     },

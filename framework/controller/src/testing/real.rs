@@ -40,7 +40,9 @@ impl Processes {
             .signed_by(&key, &ca)?;
         write("server.crt", &cert.pem())?;
         write("server.key", &key.serialize_pem())?;
-        write("accounts.key", &KeyPair::generate()?.serialize_pem())?;
+        let accounts = KeyPair::generate()?;
+        write("accounts.key", &accounts.serialize_pem())?;
+        write("accounts.pub", &accounts.public_key_pem())?;
         write("tokens.csv", "admintoken,admin,admin,system:masters\n")?;
         write("kubeconfig", &kubeconfig(api, &ca.pem()))?;
 
@@ -71,7 +73,7 @@ impl Processes {
                     "--tls-private-key-file=server.key",
                 ])
                 .args(["--token-auth-file=tokens.csv", "--authorization-mode=RBAC"])
-                .args(["--service-account-key-file=accounts.key"])
+                .args(["--service-account-key-file=accounts.pub"])
                 .args(["--service-account-signing-key-file=accounts.key"])
                 .args(["--service-account-issuer=https://kubernetes.default.svc"])
                 .args([
@@ -79,7 +81,7 @@ impl Processes {
                     "--disable-admission-plugins=ServiceAccount",
                 ]);
         })?;
-        let processes = Self {
+        let mut processes = Self {
             address: SocketAddr::from(([127, 0, 0, 1], api)),
             apiserver,
             etcd,
@@ -99,7 +101,7 @@ impl Processes {
         }
     }
 
-    async fn ready(&self, assets: &Path, dir: &Path) -> Result<(), TestServerError> {
+    async fn ready(&mut self, assets: &Path, dir: &Path) -> Result<(), TestServerError> {
         let clock = Clock::system();
         let end = clock.now() + READY;
         let error = |e: &dyn std::fmt::Display| TestServerError::Client(e.to_string());
@@ -115,6 +117,10 @@ impl Processes {
             if matches!(namespaces.get_opt("default").await, Ok(Some(_))) {
                 return Ok(());
             }
+            // one that has ended will not become ready
+            if [&mut self.apiserver, &mut self.etcd].into_iter().any(ended) {
+                break;
+            }
             clock.sleep(Duration::from_millis(50)).await;
         }
         let log = fs::read_to_string(dir.join("kube-apiserver.log")).unwrap_or_default();
@@ -122,10 +128,13 @@ impl Processes {
         log.reverse();
         Err(TestServerError::NotReady {
             assets: assets.to_owned(),
-            seconds: READY.as_secs(),
             log: log.join("\n"),
         })
     }
+}
+
+fn ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
 }
 
 fn spawn(
