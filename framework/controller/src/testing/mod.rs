@@ -51,7 +51,9 @@ pub enum TestServerError {
     #[error("cannot make the server's certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     /// A real server did not become ready.
-XX
+    #[error(
+        "the API server from {assets} ended, or is not ready after a minute; the end of its log:\n{log}"
+    )]
     NotReady {
         /// The folder of its binaries.
         assets: PathBuf,
