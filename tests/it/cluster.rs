@@ -1,5 +1,7 @@
 //! The same end-to-end tests on real API servers. They need `tests/cluster/build.sh`; see `tests/cluster/README.md`.
 
+#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+
 mod scenarios;
 
 mod oldest {

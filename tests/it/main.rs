@@ -1,5 +1,7 @@
 //! End-to-end tests on the simulated API server.
 
+#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+
 mod deterministic;
 mod scenarios;
 

@@ -2,6 +2,8 @@
 //!
 //! A test body takes a [`World`]: an API server, what it recorded of the requests it got, and the means to hurt it.
 
+#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+
 pub mod audit;
 mod fixtures;
 mod process;

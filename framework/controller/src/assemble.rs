@@ -58,11 +58,14 @@ impl Plan {
     }
 }
 
+/// Makes a controller's reconciler from what it reads.
+pub(crate) type MakeRunner = Box<dyn FnOnce(&mut Wiring<'_>) -> Arc<dyn Runner> + Send>;
+
 /// A controller with its reconciler: what a manager runs.
 #[must_use = "a controller does nothing until it is handed to a manager"]
 pub struct Runnable {
     pub(crate) plan: Plan,
-    pub(crate) make: Box<dyn FnOnce(&mut Wiring<'_>) -> Arc<dyn Runner> + Send>,
+    pub(crate) make: MakeRunner,
 }
 
 /// What is at hand while controllers are put together.

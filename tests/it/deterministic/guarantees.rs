@@ -119,7 +119,10 @@ fn one_seed_gives_one_run() {
 
 /// Writes down the last states of what it was told is gone.
 #[derive(Clone, Default)]
-struct Mourner(Arc<Mutex<Vec<(String, Option<String>)>>>);
+struct Mourner(Arc<Mutex<Vec<Gone>>>);
+
+/// The name of what is gone, and the value it had.
+type Gone = (String, Option<String>);
 
 impl Reconciler<ConfigMap> for Mourner {
     type Error = Infallible;

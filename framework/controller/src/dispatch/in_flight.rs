@@ -74,7 +74,7 @@ mod tests {
     async fn a_key_that_still_runs_makes_the_next_run_of_it_wait() {
         let registry = InFlight::default();
         let key = Key::new(Some("shop"), "web");
-        let now = tokio::time::Instant::now().into_std();
+        let now = boatswain_supervision::Clock::system().now();
         let first = registry.enter(&key, now).await;
         let second = tokio::time::timeout(Duration::from_secs(60), registry.enter(&key, now));
         assert!(second.await.is_err(), "two runs of one key overlapped");

@@ -393,12 +393,14 @@ impl Collector for InformerCollector {
     }
 }
 
+type RecorderRead = fn(&RecorderCounts) -> u64;
+
 /// Registers what became of Events.
 pub(crate) fn register_recorder(
     recorder: &Recorder,
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
-    let gauges: [(&str, &str, fn(&RecorderCounts) -> u64); 4] = [
+    let gauges: [(&str, &str, RecorderRead); 4] = [
         (
             "event_recorder_waiting",
             "Events that wait to be written.",

@@ -84,7 +84,7 @@ enum Backend {
         sim: ApiSim,
         server: boatswain_apisim::Server,
     },
-    Real(Processes),
+    Real(Box<Processes>),
 }
 
 impl TestServer {
@@ -134,7 +134,7 @@ impl TestServer {
         Ok(Self {
             dir,
             address: processes.address(),
-            backend: Backend::Real(processes),
+            backend: Backend::Real(Box::new(processes)),
         })
     }
 
