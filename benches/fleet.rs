@@ -348,25 +348,27 @@ fn report(what: &str, keys: usize, took: f64, before: u64, observer: &Observer) 
         }
     }
     observer.snapshot().root.iter().for_each(mailboxes);
-    println!();
+    println!("  {:<72} {:>10}\n", "every other mailbox", "0 or 1");
 }
 
 fn mailboxes(node: &NodeSnapshot) {
-    if node.inbox_high_water > 0 {
+    // one message at a time is no queue
+    if node.inbox_high_water > 1 {
         println!(
             "  {:<72} {:>10}",
             format!("mailbox of {}", node.path),
             node.inbox_high_water
         );
     }
-    if let Some(most) = node
+    let queued = node
         .facts
         .get("keys")
-        .and_then(|keys| keys.get("queued_high_water"))
-    {
+        .and_then(|keys| keys.get("queued_high_water"));
+    if let Some(most) = queued {
         println!(
-            "  {:<72} {most:>10}",
-            format!("keys queued in {}", node.path)
+            "  {:<72} {:>10}",
+            format!("keys queued in {}", node.path),
+            most.to_string()
         );
     }
     node.children.iter().for_each(mailboxes);
