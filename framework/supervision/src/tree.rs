@@ -294,6 +294,14 @@ impl Observer {
     pub fn alive(&self) -> Vec<String> {
         self.registry.alive()
     }
+
+    /// Kills the actor at `path`, as a defect would: its supervisor did not ask for it and has to deal with it. False if there is none.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn kill(&self, path: &str) -> bool {
+        let node = self.registry.root().and_then(|root| root.find(path));
+        node.is_some_and(|node| node.kill())
+    }
 }
 
 impl fmt::Debug for Observer {
