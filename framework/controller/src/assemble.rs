@@ -8,18 +8,17 @@ use boatswain_supervision::{
     SupervisorSpec,
 };
 use prometheus::Registry;
-use tokio::sync::Notify;
 
 use crate::{
     builder::Watchable,
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Berth, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy, Runner, Seat,
-        Shard, ShardView, Worker, Writes,
+        Berth, Closing, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy,
+        Runner, Seat, Shard, ShardView, Worker, Writes,
     },
     error::StartError,
-    informers::{self, Informers},
+    informers::Informers,
     recorder::Recorder,
     telemetry::{ControllerMetrics, register_shards},
     trigger::{Feed, Mapping, Referrers, Trigger},
@@ -79,6 +78,7 @@ pub(crate) struct Yard {
     pub(crate) informers: Informers,
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
+    pub(crate) closing: Closing,
 }
 
 /// What a controller's reconciler and mappers read from; handed to the closure given to
@@ -135,7 +135,7 @@ impl Wiring<'_> {
             // before the sync there is nobody to tell; every key runs once it is there
             let keys = lister.keys_by_index(path, name).unwrap_or_default();
             keys.into_iter()
-                .filter(|key| key.namespace() == namespace)
+                .filter(|key| namespace.is_none() || key.namespace() == namespace)
                 .collect()
         })
     }
@@ -177,12 +177,13 @@ impl Runnable {
             for core in wiring.cores(&watch.kind) {
                 // the first watch is the controller's own kind
                 let resync = plan.resync.filter(|_| feeds.is_empty());
-                feeds.push(Arc::new(feed(&core, &plan.name, mapping.clone(), resync)));
+                let feed = Feed::new(&core, &plan.name, mapping.clone(), resync);
+                feeds.push(Arc::new(feed));
             }
         }
         let Wiring { yard, read, .. } = wiring;
         let caches: Vec<_> = read.values().flatten().cloned().collect();
-        let concurrency = plan.concurrency.unwrap_or(yard.concurrency);
+        let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
         let core = Arc::new(DispatchCore {
@@ -199,12 +200,12 @@ impl Runnable {
             permits: Permits::new(concurrency),
             policy: plan.retry,
             deadline: plan.deadline,
-            shards,
             caches,
             departed,
             metrics,
             entropy: yard.entropy.clone(),
-            epochs: 0.into(),
+            epochs: (0..shards).map(|_| 0.into()).collect(),
+            closing: yard.closing.clone(),
         });
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         register_shards(
@@ -222,24 +223,6 @@ impl Runnable {
             grace: yard.grace,
         };
         Ok(Arc::new(move || branch(hold.clone())))
-    }
-}
-
-fn feed(
-    core: &Arc<InformerCore>,
-    controller: &str,
-    mapping: Mapping,
-    resync: Option<Duration>,
-) -> Feed {
-    let wake = Arc::new(Notify::new());
-    let notify = wake.clone();
-    let subscription = core.subscribe(controller, move || notify.notify_one());
-    Feed {
-        source: informers::name(core),
-        subscription,
-        wake,
-        mapping,
-        resync,
     }
 }
 
@@ -270,7 +253,6 @@ fn branch(
     SupervisorSpec::new(core.name.clone(), Strategy::OneForOne)
         .intensity(intensity)
         .children(move |children: &mut Children| {
-            let rebuild = children.link().incarnation() > 1;
             let limiter = Mailbox::<LimiterActor>::new();
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
@@ -279,7 +261,7 @@ fn branch(
                 LimiterActor::new(for_limiter.clone(), link)
             }));
             let mut seats = Vec::new();
-            for (index, thread) in (0..core.shards).zip(crew.workers.iter().cycle()) {
+            for (index, thread) in (0..core.shards()).zip(crew.workers.iter().cycle()) {
                 let (row, workers) = workers(index, &core, grace);
                 seats.push(row);
                 children.add(ChildSpec::supervisor(workers.thread(thread.clone())));
@@ -297,24 +279,19 @@ fn branch(
                     limiter: limiter_address.clone(),
                     own: mailbox.address(),
                     view: view.clone(),
-                    rebuild,
                 };
-                let make = move |link: &Link| {
-                    let rebuild = berth.rebuild || link.incarnation() > 1;
-                    Shard::new(
-                        Berth {
-                            rebuild,
-                            ..berth.clone()
-                        },
-                        link,
-                    )
-                };
+                let make = move |link: &Link| Shard::new(berth.clone(), link);
                 let spec = ChildSpec::actor(format!("shard-{index}"), mailbox, make);
                 children.add(spec.thread(thread.clone()));
             }
             for (index, feed) in feeds.iter().enumerate() {
                 let (core, feed, shards) = (core.clone(), feed.clone(), addresses.clone());
-                let id = format!("trigger-{}", feed.source);
+                // a kind may be watched twice, in two ways
+                let same = |earlier: &&Arc<Feed>| earlier.source == feed.source;
+                let id = match feeds[..index].iter().filter(same).count() {
+                    0 => format!("trigger-{}", feed.source),
+                    n => format!("trigger-{}-{}", feed.source, n + 1),
+                };
                 let thread = &crew.workers[index % crew.workers.len()];
                 let make = move |link: &Link| {
                     Trigger::new(core.clone(), feed.clone(), shards.clone(), link)

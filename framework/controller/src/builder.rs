@@ -76,9 +76,9 @@ impl<K: Watchable> Controller<K> {
         self
     }
 
-    /// How often every key is looked at again although nothing changed, 10 minutes by default. `None` switches it off.
+    /// How often every key is looked at again although nothing changed, 10 minutes by default. `None` or zero switches it off.
     pub fn resync(mut self, period: impl Into<Option<Duration>>) -> Self {
-        self.plan.resync = period.into();
+        self.plan.resync = period.into().filter(|period| !period.is_zero());
         self
     }
 
@@ -128,7 +128,8 @@ pub struct Watches<K, W> {
 
 impl<K: Watchable, W: Watchable> Watches<K, W> {
     /// Runs the objects of kind `K` that name the changed object at `path` (dots between fields, for example
-    /// `spec.targetDeployment`) and live in its namespace. The path is indexed; nothing is decoded to follow it.
+    /// `spec.targetDeployment`) and live in its namespace, or anywhere if it has none. The path is indexed; nothing is decoded to
+    /// follow it.
     pub fn referenced_by(mut self, path: &'static str) -> Controller<K>
     where
         K: Namespaced,
@@ -147,7 +148,8 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
     }
 
     /// Runs the keys that `map` names for the changed object. `map` may await and may fail: a change it fails on is mapped again
-    /// with backoff, a panic is a failure, and neither holds up other changes. It gets a reader of the controller's own kind.
+    /// with backoff, a panic is a failure, so is no answer within 30 s, and none of them holds up other changes. It gets a reader of
+    /// the controller's own kind. A state of the object that does not decode concerns no key.
     pub fn mapped_by<F, Fut, E>(mut self, map: F) -> Controller<K>
     where
         F: Fn(Arc<W>, Lister<K>) -> Fut + Send + Sync + 'static,
@@ -167,5 +169,22 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
         };
         self.controller.plan.watches.push(watch);
         self.controller
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn a_resync_of_zero_is_none() {
+        let plan = Controller::<ConfigMap>::named("c").plan;
+        assert_eq!(plan.resync, Some(Duration::from_secs(600)));
+        let plan = Controller::<ConfigMap>::named("c")
+            .resync(Duration::ZERO)
+            .plan;
+        assert_eq!(plan.resync, None);
     }
 }

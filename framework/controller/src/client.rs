@@ -5,7 +5,7 @@ use std::{
     future::Future,
     num::NonZeroU32,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -109,7 +109,7 @@ pub struct ClientLimits {
     pub qps: NonZeroU32,
     /// Requests that may go out at once, default 100.
     pub burst: NonZeroU32,
-    /// How long one request may take until it is given up, default 30 s. Watches and lists bring their own limits.
+    /// How long the answer to a request may take to begin until it is given up, default 30 s. Watches bring their own limit.
     pub timeout: Duration,
 }
 
@@ -209,7 +209,8 @@ impl<T> Drop for AbortOnDrop<T> {
 /// few, long and paced by their reflectors.
 #[derive(Clone)]
 pub(crate) struct LimitLayer {
-    bucket: Arc<Mutex<Bucket>>,
+    /// The lock is the line to the bucket, first come, first served: its holder waits for the next token.
+    bucket: Arc<tokio::sync::Mutex<Bucket>>,
     timeout: Duration,
     clock: Clock,
 }
@@ -218,7 +219,7 @@ impl LimitLayer {
     pub(crate) fn new(limits: ClientLimits, clock: Clock) -> Self {
         let bucket = Bucket::new(limits.qps, limits.burst);
         Self {
-            bucket: Arc::new(Mutex::new(bucket)),
+            bucket: Arc::new(tokio::sync::Mutex::new(bucket)),
             timeout: limits.timeout,
             clock,
         }
@@ -226,16 +227,9 @@ impl LimitLayer {
 
     /// Waits for a token. Nothing is reserved: who is cancelled while waiting has taken nothing.
     async fn admit(&self) {
-        loop {
-            let wait = self
-                .bucket
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(self.clock.now());
-            match wait {
-                Ok(()) => return,
-                Err(wait) => self.clock.sleep(wait).await,
-            }
+        let mut bucket = self.bucket.lock().await;
+        while let Err(wait) = bucket.take(self.clock.now()) {
+            self.clock.sleep(wait).await;
         }
     }
 }
@@ -305,3 +299,6 @@ fn is_watch(request: &Request<Body>) -> bool {
         .query()
         .is_some_and(|q| q.split('&').any(|p| p == "watch=true" || p == "watch=1"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,21 +54,50 @@ impl Crew {
     }
 }
 
+/// Ends the threads, as soon as each is free, and does not wait for them.
+impl Drop for Arbiters {
+    fn drop(&mut self) {
+        for arbiter in &self.0 {
+            arbiter.stop();
+        }
+    }
+}
+
 impl Arbiters {
     /// Ends the threads and waits for them; only for a tree that has stopped.
     ///
     /// # Errors
     ///
     /// When a thread panicked outside every actor.
-    pub(crate) fn dismiss(self) -> io::Result<()> {
+    pub(crate) fn dismiss(mut self) -> io::Result<()> {
         for arbiter in &self.0 {
             arbiter.stop();
         }
-        for arbiter in self.0 {
+        for arbiter in self.0.drain(..) {
             arbiter
                 .join()
                 .map_err(|_| io::Error::other("an arbiter thread panicked"))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_end_when_a_start_that_failed_drops_them() {
+        let handles = actix_rt::System::new().block_on(async {
+            let (_, arbiters) = Crew::hire(2);
+            arbiters.0.iter().map(Arbiter::handle).collect::<Vec<_>>()
+        });
+        assert_eq!(handles.len(), 6);
+        for handle in handles {
+            // a thread that has ended takes no more tasks
+            while handle.spawn_fn(|| ()) {
+                std::thread::yield_now();
+            }
+        }
     }
 }

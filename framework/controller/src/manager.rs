@@ -20,6 +20,7 @@ use crate::{
     client,
     connection::{Connection, ConnectionActor},
     crew::Crew,
+    dispatch::Closing,
     error::{RunError, StartError},
     informers::{self, Informers},
     logging,
@@ -204,7 +205,8 @@ fn run_to_end<S: Future<Output = &'static str>>(
         let running = launch.launch(options, controllers).await?;
         started(running.observer());
         let ended = running.until(stop).await;
-        if ended.is_ok() {
+        // a thread that is blocked cannot be waited for
+        if !matches!(ended, Err(RunError::StillRunning(_))) {
             arbiters.dismiss().map_err(threads)?;
         }
         ended
@@ -269,6 +271,7 @@ impl Launch {
         } = self;
         let telemetry = Telemetry::default();
         let recorder = Recorder::default();
+        let closing = Closing::default();
         let mut yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
@@ -279,6 +282,7 @@ impl Launch {
             informers: Informers::new(options.namespaces),
             concurrency: options.workers,
             grace: options.grace,
+            closing: closing.clone(),
         };
         let branches: Vec<_> = controllers
             .into_iter()
@@ -324,7 +328,8 @@ impl Launch {
         Ok(Running {
             tree,
             observer,
-            deadline: options.grace + STOP_MARGIN,
+            closing,
+            grace: options.grace,
         })
     }
 }
@@ -443,13 +448,20 @@ impl Observer {
         let now = self.clock.now();
         self.cores.iter().map(|core| core.status(now)).collect()
     }
+
+    /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
+    #[cfg(feature = "testing")]
+    pub fn kill(&self, path: &str) -> bool {
+        self.tree.kill(path)
+    }
 }
 
-/// A manager that runs on this thread.
+/// A manager that runs on this thread. Dropping it kills all of its actors.
 pub struct Running {
     tree: Tree,
     observer: Observer,
-    deadline: Duration,
+    closing: Closing,
+    grace: Duration,
 }
 
 impl Running {
@@ -459,6 +471,10 @@ impl Running {
     }
 
     /// Waits until the tree gives up: a framework actor failed too often.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future loses nothing.
     pub async fn exited(&mut self) -> Exit {
         self.tree.exited().await
     }
@@ -468,8 +484,13 @@ impl Running {
     /// # Errors
     ///
     /// The paths of what could not be stopped, for example a reconcile that blocks its thread.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future kills what has not stopped by then.
     pub async fn stop(self) -> Result<(), StillRunning> {
-        self.tree.stop(self.deadline).await
+        self.closing.begin(self.observer.clock.now() + self.grace);
+        self.tree.stop(self.grace + STOP_MARGIN).await
     }
 
     async fn until(mut self, stop: impl Future<Output = &'static str>) -> Result<(), RunError> {

@@ -30,7 +30,8 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         cx: &Context,
     ) -> impl Future<Output = Result<Outcome, Self::Error>> + Send;
 
-    /// Is called once when the object of a key is gone from the cache, with its last known state where there is one.
+    /// Is called when the object of a key is gone from the cache, with its last known state where there is one; again after a crash,
+    /// and until it succeeds.
     ///
     /// Deletions while no process of yours ran are not seen here: only a finalizer makes the end of an object certain.
     fn gone(

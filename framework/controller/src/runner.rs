@@ -7,9 +7,10 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    client::ClientError,
     context::Context,
     dispatch::{Departed, Ended, Runner},
-    reconcile::{Fault, Reconciler},
+    reconcile::{Fault, Outcome, Reconciler},
 };
 
 pub(crate) struct TypedRunner<K, R> {
@@ -35,20 +36,29 @@ where
 {
     fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended> {
         Box::pin(async move {
+            // before the cache is read: what departs after that is news for the next run
+            let before = self.departed.get(cx.key());
             let outcome = match self.lister.get(cx.key()) {
                 Ok(Some(object)) => {
                     // what departed under this name before is history: the reconciler looks at what is there now
-                    self.departed.settle(cx.key(), None);
+                    if let Some(before) = before {
+                        self.departed.settle(&before);
+                    }
                     self.reconciler.reconcile(object, &cx).await
                 }
                 Ok(None) => {
                     let last = self.departed.get(cx.key());
                     let typed = last.as_ref().and_then(|last| last.decode::<K>().ok());
                     let outcome = self.reconciler.gone(cx.key(), typed, &cx).await;
-                    if outcome.is_ok() {
-                        self.departed.settle(cx.key(), last.as_ref());
+                    if let (Ok(_), Some(last)) = (&outcome, last) {
+                        self.departed.settle(&last);
                     }
                     outcome
+                }
+                // a mapper or an owner reference named it: it is another process's business
+                Err(error @ ReadError::OutOfScope { .. }) => {
+                    tracing::debug!(key = %cx.key(), "not reconciled: {error}");
+                    return Ended::Outcome(Outcome::Done);
                 }
                 Err(ReadError::Undecodable(error)) => return Ended::Undecodable(error.to_string()),
                 Err(error) => {
@@ -76,11 +86,13 @@ where
     }
 }
 
-/// An error with its causes, each once: many errors repeat their source in their own text.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+/// An error with its causes, each once: many errors repeat their source in their own text, and those of the client say it better.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
+    let mut said = error.is::<ClientError>();
     let mut next = error.source();
-    while let Some(source) = next {
+    while let Some(source) = next.filter(|_| !said) {
+        said = source.is::<ClientError>();
         let cause = source.to_string();
         if !text.contains(&cause) {
             text = format!("{text}: {cause}");

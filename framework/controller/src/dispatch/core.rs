@@ -13,7 +13,7 @@ use boatswain_supervision::Entropy;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
 
-use super::{Ended, InFlight, Permits, RetryPolicy};
+use super::{Closing, Ended, InFlight, Permits, RetryPolicy};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -37,19 +37,20 @@ pub(crate) struct DispatchCore {
     pub(crate) policy: RetryPolicy,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
-    pub(crate) shards: usize,
     /// Every cache the reconciler reads: no key runs before all of them are synced.
     pub(crate) caches: Vec<Arc<InformerCore>>,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
-    pub(crate) epochs: AtomicU32,
+    /// How many incarnations each shard has had, over every rebuild of the tree around it.
+    pub(crate) epochs: Box<[AtomicU32]>,
+    pub(crate) closing: Closing,
 }
 
 impl DispatchCore {
-    /// Whether the caches hold what a reconciler must see.
-    pub(crate) fn ready(&self) -> bool {
-        self.caches.iter().all(|cache| cache.synced())
+    /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
+    pub(crate) fn is_open(&self) -> bool {
+        self.closing.end().is_none() && self.caches.iter().all(|cache| cache.synced())
     }
 
     pub(crate) async fn wait_ready(&self) {
@@ -58,9 +59,13 @@ impl DispatchCore {
         }
     }
 
-    /// A number no other incarnation of a shard of this controller has.
-    pub(crate) fn next_epoch(&self) -> u32 {
-        self.epochs.fetch_add(1, Relaxed)
+    pub(crate) fn shards(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// How many incarnations of this shard there were before the one that asks. They took their cells with them.
+    pub(crate) fn next_epoch(&self, shard: usize) -> u32 {
+        self.epochs[shard].fetch_add(1, Relaxed)
     }
 }
 
@@ -77,10 +82,10 @@ impl Departed {
         self.0.get(key).map(|entry| entry.value().clone())
     }
 
-    /// Forgets `key`, if what departed is still the incarnation that was dealt with.
-    pub(crate) fn settle(&self, key: &Key, dealt_with: Option<&Object>) {
-        self.0.remove_if(key, |_, last| {
-            dealt_with.is_none_or(|dealt| dealt.meta().uid == last.meta().uid)
+    /// Forgets what departed, unless another incarnation has departed since.
+    pub(crate) fn settle(&self, dealt_with: &Object) {
+        self.0.remove_if(dealt_with.key(), |_, last| {
+            dealt_with.meta().uid == last.meta().uid
         });
     }
 

@@ -1,5 +1,6 @@
 //! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
 
+mod closing;
 mod core;
 mod in_flight;
 mod limiter;
@@ -16,6 +17,7 @@ use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub use self::retry::RetryPolicy;
 pub(crate) use self::{
+    closing::Closing,
     core::{Departed, DispatchCore, Runner},
     in_flight::InFlight,
     limiter::LimiterActor,
@@ -51,11 +53,6 @@ pub(crate) struct Due(pub(crate) Vec<Key>);
 #[derive(actix::Message)]
 #[rtype(result = "()")]
 pub(crate) struct Rearm;
-
-/// A permit is free, or the caches are ready: look for work.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(crate) struct Pump;
 
 /// The shard that owns `key` among `shards`.
 pub(crate) fn shard_of(key: &Key, shards: usize) -> usize {

@@ -7,7 +7,8 @@ use std::{
 
 /// Permits in circulation: taken by shards, given back by dropping.
 ///
-/// A shard that finds none is remembered and woken, first come first served, when one is free.
+/// A shard that finds none is remembered, and the next that is free is handed to whoever waits longest: a shard with a long queue
+/// cannot take again what it has just given back.
 #[derive(Clone)]
 pub(crate) struct Permits(Arc<Inner>);
 
@@ -18,10 +19,11 @@ struct Inner {
 
 struct State {
     free: usize,
-    waiting: VecDeque<(usize, Wake)>,
+    waiting: VecDeque<(usize, Hand)>,
 }
 
-type Wake = Arc<dyn Fn() + Send + Sync>;
+/// Hands a permit to a shard. A shard that is gone, or has no work any more, drops it, and it goes on to the next.
+pub(super) type Hand = Arc<dyn Fn(Permit) + Send + Sync>;
 
 /// The right to run one reconcile.
 pub(crate) struct Permit(Permits);
@@ -42,16 +44,18 @@ impl Permits {
         self.0.limit
     }
 
-    /// A permit, or the promise that `wake` is called once when one is free. A shard waits at most once, however often it asks.
-    pub(crate) fn take(&self, shard: usize, wake: &Wake) -> Option<Permit> {
+    /// A permit, or the promise that `hand` is called once with one. A shard waits at most once, in one place, however often it asks.
+    pub(super) fn take(&self, shard: usize, hand: &Hand) -> Option<Permit> {
         let mut state = self.state();
         if state.free > 0 {
             state.free -= 1;
             return Some(Permit(self.clone()));
         }
-        // the latest waker wins: a restarted shard has another address
-        state.waiting.retain(|(waiting, _)| *waiting != shard);
-        state.waiting.push_back((shard, wake.clone()));
+        match state.waiting.iter_mut().find(|(who, _)| *who == shard) {
+            // a rebuilt shard has another address
+            Some((_, present)) => *present = hand.clone(),
+            None => state.waiting.push_back((shard, hand.clone())),
+        }
         None
     }
 
@@ -64,52 +68,15 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.state();
-            state.free += 1;
-            state.waiting.pop_front()
+            let next = state.waiting.pop_front();
+            state.free += usize::from(next.is_none());
+            next
         };
-        if let Some((_, wake)) = next {
-            wake();
+        if let Some((_, hand)) = next {
+            hand(Self(self.0.clone()));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    use super::*;
-
-    #[test]
-    fn no_more_permits_than_the_limit_and_who_waited_first_is_woken_first() {
-        let permits = Permits::new(1);
-        let woken = Arc::new(Mutex::new(vec![]));
-        let wake = |shard: usize| -> Wake {
-            let woken = woken.clone();
-            Arc::new(move || woken.lock().expect("lock").push(shard))
-        };
-        let held = permits.take(0, &wake(0)).expect("the first is free");
-        assert!(permits.take(1, &wake(1)).is_none());
-        assert!(permits.take(2, &wake(2)).is_none());
-        drop(held);
-        assert_eq!(*woken.lock().expect("lock"), [1]);
-        drop(permits.take(1, &wake(1)).expect("given back"));
-        assert_eq!(*woken.lock().expect("lock"), [1, 2]);
-    }
-
-    #[test]
-    fn a_shard_that_asks_twice_waits_once() {
-        let permits = Permits::new(1);
-        let calls = Arc::new(AtomicUsize::new(0));
-        let wake: Wake = {
-            let calls = calls.clone();
-            Arc::new(move || {
-                calls.fetch_add(1, Relaxed);
-            })
-        };
-        let held = permits.take(0, &wake);
-        assert!(permits.take(1, &wake).is_none() && permits.take(1, &wake).is_none());
-        drop(held);
-        drop(permits.take(0, &wake));
-        assert_eq!(calls.load(Relaxed), 1);
-    }
-}
+mod tests;

@@ -94,7 +94,9 @@ impl RetryPolicy {
                 message,
                 fault: Fault::Object,
             } => strike(&self.error, message),
-            Ended::Failed {
+            // a worker that was lost may be lost again: without a wait the two would take turns as fast as the thread allows
+            Ended::Aborted
+            | Ended::Failed {
                 fault: Fault::Conflict,
                 ..
             } => Verdict::Again {
@@ -112,9 +114,6 @@ impl RetryPolicy {
                 }
             }
             Ended::Panicked(_) | Ended::TimedOut(_) => strike(&self.crash, ended),
-            Ended::Aborted => Verdict::Again {
-                delay: Duration::ZERO,
-            },
         }
     }
 }
@@ -195,6 +194,14 @@ mod tests {
             verdict(&failed(Fault::Permanent), 0, 0, 0.5),
             Verdict::Park("no".into())
         );
+    }
+
+    #[test]
+    fn a_lost_worker_costs_no_attempt_but_a_moment() {
+        let Verdict::Again { delay } = verdict(&Ended::Aborted, 0, 0, 0.5) else {
+            panic!("it is no failure of the key")
+        };
+        assert!(!delay.is_zero());
     }
 
     #[test]

@@ -15,7 +15,8 @@ use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions};
 use serde_json::{Value, json};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Pump, Rearm, Timer, Worker,
+    DispatchCore, Due, Enqueue, LimiterActor, Rearm, Timer, Worker,
+    permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
 use crate::reconcile::Causes;
@@ -93,27 +94,32 @@ pub(crate) struct Berth {
     pub(crate) limiter: Address<LimiterActor>,
     pub(crate) own: Address<Shard>,
     pub(crate) view: ShardView,
-    /// An earlier incarnation lost its cells: every key must be looked at again.
-    pub(crate) rebuild: bool,
 }
 
 pub(crate) struct Shard {
     berth: Berth,
     clock: Clock,
     queue: Queue<Key, Causes>,
-    wake: Arc<dyn Fn() + Send + Sync>,
+    hand: Hand,
+    /// An earlier incarnation lost its cells: every key must be looked at again.
+    rebuild: bool,
 }
+
+/// A permit this shard waited for.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Granted(Permit);
 
 impl Shard {
     pub(crate) fn new(berth: Berth, link: &Link) -> Self {
         let own = berth.own.clone();
-        let wake = Arc::new(move || {
-            own.tell(Pump);
+        let hand = Arc::new(move |permit| {
+            own.tell(Granted(permit));
         });
         let view = berth.view.clone();
         link.report("keys", move || view.read().into());
         // runs of an earlier incarnation may still report: their epoch tells them apart
-        let epoch = berth.core.next_epoch();
+        let epoch = berth.core.next_epoch(berth.index);
         let queue = Queue::new(QueueOptions {
             epoch,
             ..QueueOptions::default()
@@ -122,7 +128,8 @@ impl Shard {
             berth,
             clock: link.clock().clone(),
             queue,
-            wake,
+            hand,
+            rebuild: epoch > 0,
         }
     }
 
@@ -130,11 +137,16 @@ impl Shard {
         &self.berth.core
     }
 
-    /// Starts what may start: a key that is ready, a free worker, a permit.
     fn pump(&mut self) {
-        if self.core().ready() {
-            while self.queue.queued() > 0 && self.start_one() {}
+        self.pump_with(None);
+    }
+
+    /// Starts what may start: a key that is ready, a free worker, a permit. One that was granted and is not needed goes back.
+    fn pump_with(&mut self, mut granted: Option<Permit>) {
+        if self.core().is_open() {
+            while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
+        drop(granted);
         *self
             .berth
             .view
@@ -149,12 +161,16 @@ impl Shard {
         };
     }
 
-    fn start_one(&mut self) -> bool {
+    fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {
         let seats = self.berth.seats.clone();
         let Some(seat) = seats.iter().find(|seat| seat.free()) else {
             return false;
         };
-        let Some(permit) = self.core().permits.take(self.berth.index, &self.wake) else {
+        let permits = &self.core().permits;
+        let Some(permit) = granted
+            .take()
+            .or_else(|| permits.take(self.berth.index, &self.hand))
+        else {
             return false;
         };
         let now = self.clock.now();
@@ -187,6 +203,31 @@ impl Shard {
             ticket,
         });
         true
+    }
+
+    /// Looks at every key again. Before the caches are synced it would not know them all.
+    fn rebuild(&mut self) {
+        let Berth { core, index, .. } = self.berth.clone();
+        let keys = core.runner.keys().into_iter().chain(core.departed.keys());
+        let mine = keys.filter(|key| super::shard_of(key, core.shards()) == index);
+        self.enqueue(mine.map(|key| (key, Lane::Low, Causes::REBUILT)));
+    }
+
+    fn enqueue(&mut self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
+        let now = self.clock.now();
+        for (key, lane, causes) in keys {
+            match self.queue.add(key.clone(), lane, causes, now) {
+                Added::Coalesced | Added::Backoff => continue,
+                Added::Queued | Added::Dirty => {}
+                Added::Woken => {
+                    self.berth.limiter.tell(Timer::Void(key));
+                }
+                Added::Delayed(delay) => {
+                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+                }
+            }
+            self.core().metrics.added();
+        }
     }
 
     fn finish(&mut self, done: &KeyDone) {
@@ -236,21 +277,14 @@ impl Actor for Shard {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if self.berth.rebuild {
-            let now = self.clock.now();
-            let core = self.berth.core.clone();
-            let keys = core.runner.keys().into_iter().chain(core.departed.keys());
-            for key in keys.filter(|key| super::shard_of(key, core.shards) == self.berth.index) {
-                // a new queue holds nothing that could wait
-                let _ = self.queue.add(key, Lane::Low, Causes::REBUILT, now);
+        let core = self.berth.core.clone();
+        let ready = async move { core.wait_ready().await };
+        ctx.spawn(ready.into_actor(self).map(|(), shard, _| {
+            if shard.rebuild {
+                shard.rebuild();
             }
-        }
-        let (core, own) = (self.berth.core.clone(), self.berth.own.clone());
-        let ready = async move {
-            core.wait_ready().await;
-            own.tell(Pump);
-        };
-        ctx.spawn(ready.into_actor(self));
+            shard.pump();
+        }));
         self.park_round(ctx);
     }
 }
@@ -259,20 +293,7 @@ impl Handler<Enqueue> for Shard {
     type Result = ();
 
     fn handle(&mut self, Enqueue(keys): Enqueue, _: &mut Self::Context) {
-        let now = self.clock.now();
-        for (key, lane, causes) in keys {
-            match self.queue.add(key.clone(), lane, causes, now) {
-                Added::Coalesced | Added::Backoff => continue,
-                Added::Queued | Added::Dirty => {}
-                Added::Woken => {
-                    self.berth.limiter.tell(Timer::Void(key));
-                }
-                Added::Delayed(delay) => {
-                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
-                }
-            }
-            self.core().metrics.added();
-        }
+        self.enqueue(keys.into_iter());
         self.pump();
     }
 }
@@ -304,11 +325,11 @@ impl Handler<Rearm> for Shard {
     }
 }
 
-impl Handler<Pump> for Shard {
+impl Handler<Granted> for Shard {
     type Result = ();
 
-    fn handle(&mut self, _: Pump, _: &mut Self::Context) {
-        self.pump();
+    fn handle(&mut self, Granted(permit): Granted, _: &mut Self::Context) {
+        self.pump_with(Some(permit));
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     fmt,
     panic::{AssertUnwindSafe, resume_unwind},
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -107,7 +109,8 @@ impl Drop for Ticket {
 pub(crate) struct Worker {
     core: Arc<DispatchCore>,
     clock: Clock,
-    running: bool,
+    /// Whether the reconciler has been called and has not ended yet.
+    reconciling: Rc<Cell<bool>>,
     stopping: bool,
 }
 
@@ -116,7 +119,7 @@ impl Worker {
         Self {
             core,
             clock: link.clock().clone(),
-            running: false,
+            reconciling: Rc::default(),
             stopping: false,
         }
     }
@@ -127,14 +130,20 @@ supervised!(Worker);
 impl Actor for Worker {
     type Context = Context<Self>;
 
-    // a running reconcile may finish; the shutdown deadline, the grace period, ends it if it does not
-    fn stopping(&mut self, _: &mut Self::Context) -> Running {
-        self.stopping = true;
-        if self.running {
-            Running::Continue
-        } else {
-            Running::Stop
+    // a running reconcile may finish within the grace period; one that has not begun does not begin any more
+    fn stopping(&mut self, ctx: &mut Self::Context) -> Running {
+        if !self.reconciling.get() {
+            return Running::Stop;
         }
+        // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
+        if !std::mem::replace(&mut self.stopping, true)
+            && let Some(end) = self.core.closing.end()
+        {
+            let clock = self.clock.clone();
+            let end = async move { clock.sleep_until(end).await };
+            ctx.spawn(end.into_actor(self).map(|(), _, ctx| ctx.terminate()));
+        }
+        Running::Continue
     }
 }
 
@@ -148,13 +157,18 @@ impl Handler<Activate> for Worker {
             causes,
             ticket,
         } = activate;
-        self.running = true;
         let span =
             tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes);
-        let run = run(self.core.clone(), self.clock.clone(), key, attempt, causes);
+        let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, causes);
+        let run = run(
+            self.core.clone(),
+            self.clock.clone(),
+            cx,
+            self.reconciling.clone(),
+        );
         let run = AssertUnwindSafe(run).catch_unwind().instrument(span);
         ctx.spawn(run.into_actor(self).map(move |result, worker, ctx| {
-            worker.running = false;
+            worker.reconciling.set(false);
             let panic = match result {
                 Ok(ended) => {
                     ticket.finish(ended);
@@ -176,22 +190,21 @@ impl Handler<Activate> for Worker {
     }
 }
 
-/// One run of `key`, from the barrier to the outcome.
+/// One run of the key of `cx`, from the barrier to the outcome.
 async fn run(
     core: Arc<DispatchCore>,
     clock: Clock,
-    key: Key,
-    attempt: u32,
-    causes: Causes,
+    cx: context::Context,
+    reconciling: Rc<Cell<bool>>,
 ) -> Ended {
-    let _running = core.in_flight.enter(&key, clock.now()).await;
+    let _running = core.in_flight.enter(cx.key(), clock.now()).await;
     tokio::select! {
         biased;
-        () = core.surroundings.writes.barrier(&key) => {}
+        () = core.surroundings.writes.barrier(cx.key()) => {}
         () = clock.sleep(BARRIER) => core.metrics.barrier_missed(),
     }
     let started = clock.now();
-    let cx = context::Context::new(core.surroundings.clone(), key, attempt, causes);
+    reconciling.set(true);
     let reconcile = AssertUnwindSafe(core.runner.clone().run(cx)).catch_unwind();
     let ended = tokio::select! {
         biased;

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, RwLock},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use boatswain_cache::{InformerCore, Key, Kind, Version};
@@ -11,13 +14,16 @@ use dashmap::DashMap;
 /// Writes of one run that are remembered; a run that writes more waits for these.
 const REMEMBERED: usize = 64;
 
-#[derive(Clone, Default)]
+/// Keys that are remembered before the first look for those that need not be.
+const SWEEP: usize = 1024;
+
 pub(crate) struct Writes {
-    caches: Arc<RwLock<HashMap<Kind, Vec<Arc<InformerCore>>>>>,
-    by_key: Arc<DashMap<Key, Vec<Written>>>,
+    caches: HashMap<Kind, Vec<Arc<InformerCore>>>,
+    by_key: DashMap<Key, Vec<Written>>,
+    /// As many keys as this are looked through for those whose writes the caches show: most of them never run again.
+    sweep: AtomicUsize,
 }
 
-#[derive(Clone)]
 struct Written {
     cache: Arc<InformerCore>,
     object: Key,
@@ -28,18 +34,16 @@ impl Writes {
     /// Over the caches of the kinds a controller reads. A kind without a cache is not waited for.
     pub(crate) fn new(caches: HashMap<Kind, Vec<Arc<InformerCore>>>) -> Self {
         Self {
-            caches: Arc::new(RwLock::new(caches)),
-            by_key: Arc::default(),
+            caches,
+            by_key: DashMap::new(),
+            sweep: SWEEP.into(),
         }
     }
 
     /// Remembers that the run of `key` wrote `object` of `kind` at `version`.
     pub(crate) fn record(&self, key: &Key, kind: &Kind, object: &Key, version: Version) {
-        let caches = self
+        let Some(cache) = self
             .caches
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(cache) = caches
             .get(kind)
             .into_iter()
             .flatten()
@@ -52,9 +56,16 @@ impl Writes {
             object: object.clone(),
             version,
         };
-        let mut writes = self.by_key.entry(key.clone()).or_default();
-        if writes.len() < REMEMBERED {
-            writes.push(written);
+        {
+            let mut writes = self.by_key.entry(key.clone()).or_default();
+            if writes.len() < REMEMBERED {
+                writes.push(written);
+            }
+        }
+        if self.by_key.len() >= self.sweep.load(Relaxed) {
+            self.by_key
+                .retain(|_, writes| !writes.iter().all(Written::is_seen));
+            self.sweep.store(SWEEP.max(self.by_key.len() * 2), Relaxed);
         }
     }
 
@@ -70,5 +81,11 @@ impl Writes {
         for write in writes {
             write.cache.wait_for(&write.object, &write.version).await;
         }
+    }
+}
+
+impl Written {
+    fn is_seen(&self) -> bool {
+        self.cache.has_reached(&self.object, &self.version)
     }
 }

@@ -1,21 +1,21 @@
 //! The actor that reads a subscription, maps changes and hands keys to their shards.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_cache::{Batch, Cause, Change, Key, Subscription};
+use boatswain_cache::{Batch, Change, InformerCore, Key, Subscription};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
-use super::{Mapping, lane};
+use super::{
+    Mapper, Mapping, lane,
+    unmapped::{Asked, News, Unmapped},
+};
 use crate::{
     dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
+    informers,
     reconcile::Causes,
 };
 
@@ -23,18 +23,42 @@ use crate::{
 const BATCH: usize = 256;
 /// The resync looks at one in so many keys at a time, which spreads it over its period.
 const SLICES: u32 = 64;
-/// The waits between attempts to map a change again.
-const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Changes the author's mapper works on at once.
+const AT_ONCE: usize = 16;
+/// How long it may take over one.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a trigger works on; it outlives the trigger's incarnations, so that a change in hand is mapped again after a crash.
 pub(crate) struct Feed {
     /// The name of the informer.
     pub(crate) source: String,
-    pub(crate) subscription: Subscription,
-    pub(crate) wake: Arc<Notify>,
-    pub(crate) mapping: Mapping,
-    /// The period of the second look at every key, where this is the watch of the controller's own kind.
-    pub(crate) resync: Option<Duration>,
+    subscription: Subscription,
+    wake: Arc<Notify>,
+    mapping: Mapping,
+    unmapped: Unmapped,
+    resync: Option<Duration>,
+}
+
+impl Feed {
+    /// What `controller` hears of `core`. `resync` is the period of the second look at every key, where this is the watch of the
+    /// controller's own kind.
+    pub(crate) fn new(
+        core: &Arc<InformerCore>,
+        controller: &str,
+        mapping: Mapping,
+        resync: Option<Duration>,
+    ) -> Self {
+        let wake = Arc::new(Notify::new());
+        let notify = wake.clone();
+        Self {
+            source: informers::name(core),
+            subscription: core.subscribe(controller, move || notify.notify_one()),
+            wake,
+            mapping,
+            unmapped: Unmapped::new(),
+            resync,
+        }
+    }
 }
 
 pub(crate) struct Trigger {
@@ -77,6 +101,10 @@ impl Actor for Trigger {
     fn started(&mut self, ctx: &mut Self::Context) {
         let hand = self.hand();
         ctx.spawn(async move { hand.follow().await }.into_actor(self));
+        if let Mapping::Mapped(mapper) = &self.feed.mapping {
+            let (hand, mapper) = (self.hand(), mapper.clone());
+            ctx.spawn(async move { hand.ask(&*mapper).await }.into_actor(self));
+        }
         if let Some(period) = self.feed.resync {
             let hand = self.hand();
             ctx.spawn(async move { hand.resync(period).await }.into_actor(self));
@@ -94,84 +122,105 @@ struct Hand {
 
 impl Hand {
     async fn follow(self) {
-        let mut failing = Failing::default();
         loop {
-            self.retry(&mut failing).await;
             match self.feed.subscription.take(BATCH) {
-                Some(batch) => self.map(batch, &mut failing).await,
-                None => self.wait(failing.next()).await,
+                Some(batch) => self.map(batch).await,
+                None => self.feed.wake.notified().await,
             }
         }
     }
 
-    async fn wait(&self, next: Option<Instant>) {
-        let timer = async {
-            match next {
-                Some(at) => self.clock.sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = self.feed.wake.notified() => {}
-            () = timer => {}
-        }
-    }
-
-    async fn map(&self, batch: Batch, failing: &mut Failing) {
+    async fn map(&self, batch: Batch) {
+        let Feed {
+            mapping,
+            unmapped,
+            subscription,
+            ..
+        } = &*self.feed;
         let mut keys = Vec::new();
         for (change, cause) in batch.changes() {
-            if matches!(self.feed.mapping, Mapping::Own)
-                && let Change::Deleted { last, .. } = change
-            {
+            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change) {
                 self.core.departed.insert(last.clone());
             }
-            match self.keys(change, *cause).await {
-                Ok(found) => keys.extend(found),
-                Err(why) => failing.add(
-                    change.clone(),
-                    *cause,
-                    &why,
-                    self.clock.now(),
-                    &self.core.name,
-                ),
-            }
-        }
-        self.enqueue(keys);
-        self.feed.subscription.ack(batch);
-        // user code ran in place: let the arbiter's other actors have a turn
-        tokio::task::yield_now().await;
-    }
-
-    async fn retry(&self, failing: &mut Failing) {
-        for stuck in failing.due(self.clock.now()) {
-            match self.keys(&stuck.change, stuck.cause).await {
-                Ok(keys) => self.enqueue(keys),
-                Err(why) => {
-                    self.core.metrics.mapper_failed();
-                    failing.again(stuck, &why, self.clock.now());
+            let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
+            match mapping.keys(change) {
+                Some(found) => keys.extend(found.into_iter().map(|key| (key, lane, causes))),
+                None => {
+                    let states = change.old().into_iter().chain(change.new());
+                    let news = News {
+                        states: states.cloned().collect(),
+                        causes,
+                    };
+                    unmapped.add(change.key().clone(), lane, news, self.clock.now());
                 }
             }
         }
+        self.enqueue(keys);
+        subscription.ack(batch);
+        // let the arbiter's other actors have a turn
+        tokio::task::yield_now().await;
     }
 
-    /// The keys of one change; a mapper's panic is its failure and nobody else's.
-    async fn keys(
-        &self,
-        change: &Change,
-        cause: Cause,
-    ) -> Result<Vec<(Key, Lane, Causes)>, String> {
-        let causes = self.feed.mapping.causes(change, cause);
-        match AssertUnwindSafe(self.feed.mapping.keys(change))
-            .catch_unwind()
-            .await
-        {
-            Ok(Ok(keys)) => Ok(keys
-                .into_iter()
-                .map(|key| (key, lane(cause), causes))
-                .collect()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("the mapper panicked".to_owned()),
+    /// Asks the author's mapper about several changes at once, so that one it is long over holds up no other.
+    async fn ask(self, mapper: &dyn Mapper) {
+        let unmapped = &self.feed.unmapped;
+        let mut asked = FuturesUnordered::new();
+        loop {
+            while asked.len() < AT_ONCE
+                && let Some(next) = unmapped.next(&self.clock)
+            {
+                asked.push(self.ask_about(mapper, next));
+            }
+            let due = unmapped.due().filter(|_| asked.len() < AT_ONCE);
+            let retry = async {
+                match due {
+                    Some(at) => self.clock.sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                // user code ran in place: let the arbiter's other actors have a turn
+                Some(()) = asked.next() => tokio::task::yield_now().await,
+                () = unmapped.added() => {}
+                () = retry => {}
+            }
+        }
+    }
+
+    /// Enqueues the keys the mapper names; its panic is its failure and nobody else's.
+    async fn ask_about(&self, mapper: &dyn Mapper, asked: Asked<'_>) {
+        let answer = async {
+            let mut keys = Vec::new();
+            for state in &asked.news.states {
+                keys.extend(mapper.map(state.clone()).await.map_err(|e| e.to_string())?);
+            }
+            Ok(keys)
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = AssertUnwindSafe(answer).catch_unwind() => {
+                answer.unwrap_or_else(|_| Err("it panicked".to_owned()))
+            }
+            () = self.clock.sleep(PATIENCE) => Err(format!("no answer within {PATIENCE:?}")),
+        };
+        match answer {
+            Ok(keys) => {
+                let (lane, causes) = (asked.lane, asked.news.causes);
+                self.enqueue(keys.into_iter().map(|key| (key, lane, causes)).collect());
+                asked.answered();
+            }
+            Err(why) => {
+                self.core.metrics.mapper_failed();
+                let (controller, object, first) =
+                    (&self.core.name, asked.key.clone(), asked.failures == 0);
+                let retry_in = asked.failed();
+                if first {
+                    tracing::warn!(%controller, %object, ?retry_in, "a change could not be mapped to keys: {why}");
+                } else {
+                    tracing::debug!(%controller, %object, ?retry_in, "a change could not be mapped to keys: {why}");
+                }
+            }
         }
     }
 
@@ -190,64 +239,14 @@ impl Hand {
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
     /// looked at in even steps without any timer of its own.
     async fn resync(self, period: Duration) {
+        // a step of nothing would never let go of the thread
+        let step = (period / SLICES).max(Duration::from_millis(1));
         for slice in (0..SLICES).cycle() {
-            self.clock.sleep(period / SLICES).await;
+            self.clock.sleep(step).await;
             let keys = self.core.runner.keys().into_iter();
             let share =
                 keys.filter(|key| hash(key) >> 32 & u64::from(SLICES - 1) == u64::from(slice));
             self.enqueue(share.map(|key| (key, Lane::Low, Causes::RESYNC)).collect());
         }
-    }
-}
-
-/// Changes whose keys a mapper could not name yet, the latest per object.
-#[derive(Default)]
-struct Failing(std::collections::BTreeMap<Key, Stuck>);
-
-struct Stuck {
-    change: Change,
-    cause: Cause,
-    attempt: u32,
-    due: Instant,
-}
-
-impl Failing {
-    fn add(&mut self, change: Change, cause: Cause, why: &str, now: Instant, controller: &str) {
-        tracing::warn!(controller, object = %change.key(), why, "a change could not be mapped to keys; it is tried again");
-        self.again(
-            Stuck {
-                change,
-                cause,
-                attempt: 0,
-                due: now,
-            },
-            why,
-            now,
-        );
-    }
-
-    fn again(&mut self, mut stuck: Stuck, why: &str, now: Instant) {
-        let delay = RETRY
-            .0
-            .saturating_mul(2u32.saturating_pow(stuck.attempt))
-            .min(RETRY.1);
-        tracing::debug!(object = %stuck.change.key(), attempt = stuck.attempt, why, "mapping again in {delay:?}");
-        stuck.attempt += 1;
-        stuck.due = now + delay;
-        self.0.insert(stuck.change.key().clone(), stuck);
-    }
-
-    fn due(&mut self, now: Instant) -> Vec<Stuck> {
-        let due: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(_, s)| s.due <= now)
-            .map(|(key, _)| key.clone())
-            .collect();
-        due.iter().filter_map(|key| self.0.remove(key)).collect()
-    }
-
-    fn next(&self) -> Option<Instant> {
-        self.0.values().map(|stuck| stuck.due).min()
     }
 }

@@ -1,8 +1,9 @@
 //! From a change in a cache to the keys that must run: one trigger per watch of a controller.
 
 mod actor;
+mod unmapped;
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, future::ready, sync::Arc};
 
 pub(crate) use actor::{Feed, Trigger};
 use boatswain_cache::{Cause, Change, Key, Kind, Lister, Object};
@@ -47,26 +48,24 @@ impl MapError {
 }
 
 impl Mapping {
-    /// The keys `change` concerns. Old and new state are both asked, so that a changed owner or reference reaches either side.
-    pub(crate) async fn keys(&self, change: &Change) -> Result<Vec<Key>, MapError> {
-        let mut keys = Vec::new();
-        for object in change.old().into_iter().chain(change.new()) {
-            match self {
-                Self::Own => keys.push(object.key().clone()),
-                Self::Owner(kind) => keys.extend(controller_key(object, kind)),
-                Self::ReferencedBy { path, referrers } => {
-                    keys.extend(referrers(
-                        path,
-                        object.key().namespace(),
-                        object.key().name(),
-                    ));
-                }
-                Self::Mapped(mapper) => keys.extend(mapper.map(object.clone()).await?),
+    /// The keys `change` concerns; `None` where it takes the author's mapper to say. Old and new state both count, so that a changed
+    /// owner or reference reaches either side.
+    fn keys(&self, change: &Change) -> Option<Vec<Key>> {
+        let states = change.old().into_iter().chain(change.new());
+        let mut keys: Vec<_> = match self {
+            Self::Own => vec![change.key().clone()],
+            Self::Owner(kind) => states
+                .filter_map(|state| controller_key(state, kind))
+                .collect(),
+            Self::ReferencedBy { path, referrers } => {
+                let key = change.key();
+                referrers(path, key.namespace(), key.name())
             }
-        }
+            Self::Mapped(_) => return None,
+        };
         keys.sort_unstable();
         keys.dedup();
-        Ok(keys)
+        Some(keys)
     }
 
     pub(crate) fn causes(&self, change: &Change, cause: Cause) -> Causes {
@@ -139,9 +138,19 @@ where
     E: Error + Send + Sync + 'static,
 {
     fn map(&self, object: Object) -> BoxFuture<'static, Result<Vec<Key>, MapError>> {
-        let mapped = object
-            .decode::<W>()
-            .map(|object| (self.map)(object, self.reader.clone()));
-        Box::pin(async move { mapped.map_err(MapError::new)?.await.map_err(MapError::new) })
+        match object.decode::<W>() {
+            Ok(object) => {
+                let keys = (self.map)(object, self.reader.clone());
+                Box::pin(async move { keys.await.map_err(MapError::new) })
+            }
+            // it says nothing to the mapper, however often it is asked; the state before or after it may
+            Err(error) => {
+                tracing::warn!("cannot be mapped to keys: {error}");
+                Box::pin(ready(Ok(vec![])))
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

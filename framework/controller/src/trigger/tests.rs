@@ -1,0 +1,172 @@
+use std::{future::pending, time::SystemTime};
+
+use boatswain_cache::envelope;
+use boatswain_supervision::Clock;
+use boatswain_workqueue::Merge as _;
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use super::{
+    unmapped::{News, Unmapped},
+    *,
+};
+
+fn object(name: &str, metadata: Value) -> Object {
+    let mut json = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": name, "namespace": "shop", "uid": name, "resourceVersion": "1" },
+    });
+    if let (Some(all), Value::Object(more)) = (json["metadata"].as_object_mut(), metadata) {
+        all.extend(more);
+    }
+    envelope::open(json.to_string().as_bytes()).expect("an object")
+}
+
+fn owned_by(api_version: &str, kind: &str, name: &str, controller: bool) -> Object {
+    let owner = json!({ "apiVersion": api_version, "kind": kind, "name": name, "uid": "u", "controller": controller });
+    object("child", json!({ "ownerReferences": [owner] }))
+}
+
+fn kind(namespaced: bool) -> Kind {
+    Kind {
+        group: "apps".into(),
+        version: "v1".into(),
+        kind: "Deployment".into(),
+        plural: "deployments".into(),
+        namespaced,
+    }
+}
+
+fn keys(names: &[&str]) -> Option<Vec<Key>> {
+    Some(
+        names
+            .iter()
+            .map(|n| Key::parse(n).expect("a key"))
+            .collect(),
+    )
+}
+
+#[test]
+fn an_owner_is_found_by_group_and_kind_whatever_its_version() {
+    let mapping = Mapping::Owner(kind(true));
+    let map = |object| mapping.keys(&Change::Created(object));
+    assert_eq!(
+        map(owned_by("apps/v1", "Deployment", "web", true)),
+        keys(&["shop/web"])
+    );
+    assert_eq!(
+        map(owned_by("apps/v1beta2", "Deployment", "web", true)),
+        keys(&["shop/web"])
+    );
+    assert_eq!(
+        map(owned_by("extensions/v1", "Deployment", "web", true)),
+        keys(&[])
+    );
+    assert_eq!(
+        map(owned_by("apps/v1", "ReplicaSet", "web", true)),
+        keys(&[])
+    );
+    assert_eq!(
+        map(owned_by("apps/v1", "Deployment", "web", false)),
+        keys(&[])
+    );
+    let cluster_wide = Mapping::Owner(kind(false));
+    let change = Change::Created(owned_by("apps/v1", "Deployment", "web", true));
+    assert_eq!(cluster_wide.keys(&change), keys(&["web"]));
+}
+
+#[test]
+fn an_owner_that_changed_concerns_the_old_and_the_new_one() {
+    let mapping = Mapping::Owner(kind(true));
+    let change = Change::Updated {
+        old: owned_by("apps/v1", "Deployment", "old", true),
+        new: owned_by("apps/v1", "Deployment", "new", true),
+    };
+    assert_eq!(mapping.keys(&change), keys(&["shop/new", "shop/old"]));
+    let gone = Change::Deleted {
+        last: owned_by("apps/v1", "Deployment", "old", true),
+        certain: false,
+    };
+    assert_eq!(mapping.keys(&gone), keys(&["shop/old"]));
+}
+
+#[test]
+fn a_mapper_is_left_to_say_for_itself() {
+    struct Nobody;
+    impl Mapper for Nobody {
+        fn map(&self, _: Object) -> BoxFuture<'static, Result<Vec<Key>, MapError>> {
+            Box::pin(pending())
+        }
+    }
+    let mapping = Mapping::Mapped(Arc::new(Nobody));
+    assert_eq!(mapping.keys(&Change::Created(object("a", json!({})))), None);
+}
+
+#[test]
+fn a_state_that_does_not_decode_concerns_no_key_and_is_no_failure_to_try_again() {
+    let mapper = FnMapper::<ConfigMap, ConfigMap, _>::new(
+        |map: Arc<ConfigMap>, _| async move { Ok::<_, std::fmt::Error>(vec![crate::key_of(&*map)]) },
+        Lister::over(vec![]),
+    );
+    let map = |object| mapper.map(object).now_or_never().expect("at once");
+    let good = map(object("good", json!({}))).expect("mapped");
+    assert_eq!(Some(good), keys(&["shop/good"]));
+    let bad = map(object("bad", json!({ "creationTimestamp": "never" }))).expect("mapped");
+    assert_eq!(bad, []);
+}
+
+#[test]
+fn news_of_one_object_are_merged_from_the_first_state_to_the_last() {
+    let state = |n: u32| object("a", json!({ "resourceVersion": n.to_string() }));
+    let news = |states: Vec<Object>, causes| News { states, causes };
+    let mut all = news(vec![state(1), state(2)], Causes::WATCHED);
+    for n in 2..100 {
+        all.merge(news(vec![state(n), state(n + 1)], Causes::INITIAL));
+    }
+    let versions: Vec<_> = all
+        .states
+        .iter()
+        .map(|s| s.meta().resource_version.to_string())
+        .collect();
+    assert_eq!(versions, ["1", "99", "100"]);
+    assert!(all.causes.contains(Causes::WATCHED.and(Causes::INITIAL)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_about_is_handed_out_again_after_a_crash_and_after_a_failure_but_never_twice()
+{
+    let clock = Clock::paused(SystemTime::UNIX_EPOCH);
+    let unmapped = Unmapped::new();
+    let add = |name: &str| {
+        let object = object(name, json!({}));
+        let news = News {
+            states: vec![object.clone()],
+            causes: Causes::WATCHED,
+        };
+        unmapped.add(object.key().clone(), Lane::Normal, news, clock.now());
+    };
+    add("a");
+    let crashed = unmapped.next(&clock).expect("news");
+    assert!(unmapped.next(&clock).is_none(), "it is being mapped");
+    drop(crashed);
+    let failed = unmapped.next(&clock).expect("it comes again");
+    let delay = failed.failed();
+    assert!(unmapped.next(&clock).is_none(), "it waits");
+    add("b");
+    unmapped.next(&clock).expect("others do not").answered();
+    assert_eq!(unmapped.due(), Some(clock.now() + delay));
+    clock.sleep(delay).await;
+    let again = unmapped.next(&clock).expect("its time has come");
+    assert_eq!(
+        (again.key.name(), again.failures, again.news.states.len()),
+        ("a", 1, 1)
+    );
+    add("a");
+    again.answered();
+    let newer = unmapped
+        .next(&clock)
+        .expect("a change meanwhile is mapped after it");
+    newer.answered();
+    assert!(unmapped.next(&clock).is_none() && unmapped.due().is_none());
+}
