@@ -1,7 +1,9 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
+mod crashes;
 mod guarantees;
 mod isolation;
+mod stops;
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +20,7 @@ use boatswain_supervision::{TreeOptions, testing};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -77,6 +79,13 @@ impl Stage {
             .create(&PostParams::default(), &map)
             .await
             .expect("created");
+    }
+
+    async fn delete(&self, name: &str) {
+        self.maps()
+            .delete(name, &DeleteParams::default())
+            .await
+            .expect("deleted");
     }
 
     async fn touch(&self, name: &str, value: &str) {
