@@ -63,6 +63,8 @@ pub mod reason {
     pub const IN_SYNC: &str = "InSync";
     /// There is no such Deployment, or it is being deleted.
     pub const TARGET_NOT_FOUND: &str = "TargetDeploymentNotFound";
-    /// Someone else keeps setting another number; the controller has stepped back.
+    /// Someone else keeps setting another number, or an older PodAutoscaler is there for the same Deployment; the controller has stepped back.
     pub const CONTENDED: &str = "Contended";
+    /// The Deployment cannot be read, or the API server refuses to scale it.
+    pub const REFUSED: &str = "Refused";
 }

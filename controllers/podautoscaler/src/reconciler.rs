@@ -6,7 +6,7 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Key, Lister, Outcome, ReconcileError, Reconciler, Runnable, key_of,
+    Context, Controller, Fault, Key, Lister, Outcome, ReconcileError, Reconciler, Runnable, key_of,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -21,6 +21,12 @@ use crate::{
 /// The controller's name: field manager of its writes, reporter of its Events, label of its metrics.
 pub(crate) const NAME: &str = "podautoscaler";
 
+/// Where a PodAutoscaler names its Deployment.
+const TARGET: &str = "spec.targetDeployment";
+
+/// When a PodAutoscaler that came second looks again whether the older one is gone.
+const QUEUE_UP: Duration = Duration::from_secs(60);
+
 /// The status of one PodAutoscaler is written at most once in this time.
 const STATUS_PACE: Duration = Duration::from_secs(1);
 
@@ -31,15 +37,17 @@ const CONFLICTS: usize = 5;
 pub fn controller() -> Runnable {
     Controller::<PodAutoscaler>::named(NAME)
         .watches::<Deployment>()
-        .referenced_by("spec.targetDeployment")
+        .referenced_by(TARGET)
         .reconciler(|wiring| Scaler {
             deployments: wiring.lister::<Deployment>(),
+            autoscalers: wiring.lister::<PodAutoscaler>(),
             memory: DashMap::new(),
         })
 }
 
 struct Scaler {
     deployments: Lister<Deployment>,
+    autoscalers: Lister<PodAutoscaler>,
     /// One entry per PodAutoscaler that exists.
     memory: DashMap<Key, Memory>,
 }
@@ -67,19 +75,32 @@ impl Reconciler<PodAutoscaler> for Scaler {
             return Ok(Outcome::Done);
         }
         let key = Key::new(pa.metadata.namespace.as_deref(), &pa.spec.target_deployment);
-        let target = self.deployments.get(&key)?;
         let run = Run {
             scaler: self,
             pa: &pa,
             cx,
         };
-        let (target, found, again) = run.converge(&key, target).await?;
+        if let Some(by) = self.older(&pa)? {
+            return run.queue_up(by).await;
+        }
+        let seen = self.deployments.get(&key);
+        let target = seen.as_ref().ok().cloned().flatten();
+        let converged = match seen {
+            Ok(target) => run.converge(&key, target).await,
+            Err(error) => Err(error.into()),
+        };
+        let (target, found, again) = match converged {
+            Err(error) if Fault::of(&error) == Fault::Object => {
+                // whoever looks at the object is told, too
+                let why = error.to_string();
+                run.report(target.as_deref(), &Found::Refused { why })
+                    .await?;
+                return Err(error);
+            }
+            converged => converged?,
+        };
         let paced = run.report(target.as_deref(), &found).await?;
-        Ok(again
-            .into_iter()
-            .chain(paced)
-            .min()
-            .map_or(Outcome::Done, Outcome::RequeueAfter))
+        Ok(soonest(again.into_iter().chain(paced)))
     }
 
     async fn gone(
@@ -92,6 +113,29 @@ impl Reconciler<PodAutoscaler> for Scaler {
         self.memory.remove(key);
         Ok(Outcome::Done)
     }
+}
+
+impl Scaler {
+    /// The oldest other PodAutoscaler for the same Deployment, if it is older than `pa`. Only one may scale: a rivalry among many would
+    /// spread over all of them and be seen by none.
+    fn older(&self, pa: &PodAutoscaler) -> Result<Option<String>, ReconcileError> {
+        let age = |pa: &PodAutoscaler| (pa.metadata.creation_timestamp.clone(), pa.name_any());
+        let claims = self
+            .autoscalers
+            .by_index(TARGET, &pa.spec.target_deployment)?;
+        let oldest = claims
+            .iter()
+            .filter(|other| other.metadata.namespace == pa.metadata.namespace)
+            .filter(|other| other.metadata.deletion_timestamp.is_none())
+            .min_by_key(|other| age(other));
+        let older = oldest.filter(|oldest| age(oldest) < age(pa));
+        Ok(older.map(|older| older.name_any()))
+    }
+}
+
+/// When to run again.
+fn soonest(waits: impl Iterator<Item = Duration>) -> Outcome {
+    waits.min().map_or(Outcome::Done, Outcome::RequeueAfter)
 }
 
 /// One run.
@@ -149,6 +193,21 @@ impl Run<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Leaves the Deployment to the older PodAutoscaler and says so, in an Event the first time.
+    async fn queue_up(&self, by: String) -> Result<Outcome, ReconcileError> {
+        let before = self.pa.status.iter().flat_map(|status| &status.conditions);
+        if !before
+            .into_iter()
+            .any(|c| c.type_ == "Synced" && c.message.contains(&by))
+        {
+            let target = &self.pa.spec.target_deployment;
+            let note = format!("PodAutoscaler {by} is older and scales Deployment {target}");
+            self.cx.warning(self.pa.as_ref(), "Contended", note);
+        }
+        let paced = self.report(None, &Found::Claimed { by }).await?;
+        Ok(soonest(paced.into_iter().chain([QUEUE_UP])))
     }
 
     /// Tells of an accepted write: in memory, in the log, on both objects.

@@ -17,8 +17,20 @@ pub(crate) struct Scaling {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     InSync,
-    Missing { deleting: bool },
-    Contended { current: i32, rival: Option<String> },
+    Missing {
+        deleting: bool,
+    },
+    Contended {
+        current: i32,
+        rival: Option<String>,
+    },
+    /// An older PodAutoscaler of this name scales the same Deployment.
+    Claimed {
+        by: String,
+    },
+    Refused {
+        why: String,
+    },
 }
 
 impl Found {
@@ -47,6 +59,13 @@ impl Found {
                 reason::TARGET_NOT_FOUND,
                 format!("Deployment {target} is being deleted"),
             ),
+            Self::Claimed { by } => {
+                let message = format!(
+                    "PodAutoscaler {by} is older and scales Deployment {target}; only the oldest one does"
+                );
+                (false, reason::CONTENDED, message)
+            }
+            Self::Refused { why } => (false, reason::REFUSED, why.clone()),
             Self::Contended { current, rival } => {
                 let rival = rival
                     .as_deref()
@@ -101,7 +120,8 @@ pub(crate) fn next(
     }
 }
 
-fn said(
+/// Whether `Synced` has this reason.
+pub(crate) fn said(
     conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
     reason: &str,
 ) -> bool {

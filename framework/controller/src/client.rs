@@ -76,7 +76,8 @@ pub(crate) fn fault_of(error: &kube::Error) -> Fault {
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     match status.code {
         409 if status.reason != "AlreadyExists" => Fault::Conflict,
-        401 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
+        // rights are given and taken away, and a server that has just started denies them for a moment
+        401 | 403 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
         _ => Fault::Object,
     }
 }

@@ -1,8 +1,13 @@
 //! The informers of a manager: one per kind and namespace, however many controllers use it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use boatswain_cache::{InformerCore, Kind, Scope};
+use boatswain_supervision::Clock;
 
 #[derive(Default)]
 pub(crate) struct Informers {
@@ -58,15 +63,50 @@ pub(crate) fn name(core: &InformerCore) -> String {
     }
 }
 
-/// Whether the informer holds the whole state and keeps it current.
-///
-/// # Errors
-///
-/// Why it does not, naming verb and resource.
-pub(crate) fn check(core: &InformerCore) -> Result<(), String> {
-    match (core.degraded(), core.synced()) {
-        (Some(degraded), _) => Err(degraded.to_string()),
-        (None, false) => Err("not synced yet".to_owned()),
-        (None, true) => Ok(()),
+/// How long a cache may lag behind, as a watch that is opened again does, before the informer is not ready.
+const LAG: Duration = Duration::from_secs(20);
+
+/// A check of whether the informer holds the whole state and keeps it current. It fails with the reason, naming verb and resource.
+pub(crate) fn checker(
+    core: Arc<InformerCore>,
+    clock: Clock,
+) -> impl Fn() -> Result<(), String> + Send + Sync {
+    let lagging = Mutex::new(None);
+    move || {
+        let mut lagging = lagging.lock().unwrap_or_else(PoisonError::into_inner);
+        if core.synced() && core.fresh() {
+            *lagging = None;
+        }
+        if let Some(degraded) = core.degraded() {
+            return Err(degraded.to_string());
+        }
+        if !core.synced() {
+            return Err("not synced yet".to_owned());
+        }
+        if core.fresh() {
+            return Ok(());
+        }
+        let lag = clock.now() - *lagging.get_or_insert(clock.now());
+        if lag < LAG {
+            Ok(())
+        } else {
+            Err(format!("no watch is open, for {lag:.0?} at least"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn an_informer_that_has_not_synced_is_not_ready() {
+        let core = InformerCore::new(Kind::of::<ConfigMap>(), Scope::All);
+        assert_eq!(
+            checker(core, Clock::system())(),
+            Err("not synced yet".to_owned())
+        );
     }
 }

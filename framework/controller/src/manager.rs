@@ -27,7 +27,7 @@ use crate::{
     options::{ManagerArgs, Options},
     recorder::{Recorder, RecorderActor},
     signals,
-    telemetry::{Telemetry, TelemetryActor, bind, register_informer, register_recorder},
+    telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
 };
 
 /// Lists that are read at once in a process, so that a start with many kinds does not weigh on the API server.
@@ -78,7 +78,7 @@ impl Manager {
         match run_to_end(self, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: {error}");
+                logging::complain(&error);
                 ExitCode::FAILURE
             }
         }
@@ -220,7 +220,11 @@ async fn cluster_config(options: &Options) -> Result<kube::Config, StartError> {
         context: options.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let error = |error: &dyn std::fmt::Display| StartError::Config(error.to_string());
+    // the first line only: the rest quotes the file, and with it credentials
+    let error = |error: &dyn std::fmt::Display| {
+        let text = error.to_string();
+        StartError::Config(text.lines().next().unwrap_or_default().to_owned())
+    };
     match &options.kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(|e| error(&e))?;
@@ -292,13 +296,11 @@ impl Launch {
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.checks.add("api-server", move || reached.check());
+        register_informers(&cores, &clock, &telemetry.registry)?;
         for core in &cores {
-            register_informer(core, &clock, &telemetry.registry)?;
-            let watched = core.clone();
+            let check = informers::checker(core.clone(), clock.clone());
             let name = format!("informer/{}", informers::name(core));
-            telemetry
-                .checks
-                .add(name, move || informers::check(&watched));
+            telemetry.checks.add(name, check);
         }
         register_recorder(&recorder, &telemetry.registry)?;
         let parts = Parts {

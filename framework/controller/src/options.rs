@@ -60,7 +60,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// Namespace to work in; may be repeated [default: all namespaces]
-    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1..)]
+    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1.., value_parser = namespace)]
     pub namespaces: Vec<String>,
     /// How many objects are reconciled at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers)]
@@ -77,6 +77,18 @@ fn workers(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1000) => Ok(n),
         _ => Err("expected a number from 1 to 1000".into()),
+    }
+}
+
+/// A namespace is a DNS label (RFC 1123).
+fn namespace(text: &str) -> Result<String, String> {
+    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
+    let ends = [text.bytes().next(), text.bytes().last()];
+    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
     }
 }
 

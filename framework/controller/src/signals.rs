@@ -16,9 +16,9 @@ pub(crate) fn first() -> io::Result<impl Future<Output = &'static str>> {
         let first = signals.next().await;
         tokio::spawn(async move {
             let second = signals.next().await;
-            eprintln!(
-                "error: ended at once by a second signal ({second}); reconciles may have been cut off"
-            );
+            crate::logging::complain(&format_args!(
+                "ended at once by a second signal ({second}); reconciles may have been cut off"
+            ));
             std::process::exit(130);
         });
         first

@@ -112,18 +112,27 @@ fn g7_a_panicking_key_backs_off_by_the_formula_and_the_others_do_not_wait_for_it
         let panics = runs.len() as u64;
         let restarts: u64 = workers(&after).iter().map(|worker| worker.restarts).sum();
         assert_eq!(restarts, panics, "the snapshot counts each crash");
-        let paths = |snapshot: &TreeSnapshot| {
-            workers(snapshot)
-                .into_iter()
-                .map(|w| w.path)
-                .collect::<Vec<_>>()
-        };
+        // mailboxes, and with them addresses, are made once per incarnation of the workers' supervisor
+        let supervisor = after
+            .find("root/controllers/scripted/workers-0")
+            .expect("it is there");
         assert_eq!(
-            paths(&before),
-            paths(&after),
-            "the same workers before and after"
+            (supervisor.incarnation, supervisor.restarts),
+            (1, 0),
+            "the same addresses before and after"
         );
-        assert!(workers(&after).iter().all(|w| w.last_exit.is_none() || format!("{:?}", w.last_exit).contains("scripted")));
+        for (before, after) in workers(&before).iter().zip(workers(&after)) {
+            assert_eq!(before.path, after.path);
+            assert!(
+                before.handled <= after.handled,
+                "the same mailbox before and after"
+            );
+            let exit = after.last_exit.as_ref().map(|exit| format!("{exit:?}"));
+            assert!(
+                exit.is_none_or(|exit| exit.contains("scripted")),
+                "a crash says what it was"
+            );
+        }
     });
 }
 

@@ -18,6 +18,7 @@ macro_rules! tests {
             a_foreign_change_is_corrected,
             a_rival_that_keeps_reversing_is_named_and_left_alone,
             a_storm_of_conflicts_costs_no_extra_accepted_write,
+            of_two_podautoscalers_for_one_deployment_only_the_older_scales,
             invalid_specs_are_refused_by_the_schema);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);

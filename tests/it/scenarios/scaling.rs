@@ -311,3 +311,31 @@ pub(crate) async fn invalid_specs_are_refused_by_the_schema(world: &World) {
             .expect("accepted");
     }
 }
+
+pub(crate) async fn of_two_podautoscalers_for_one_deployment_only_the_older_scales(world: &World) {
+    let space = Space::create(&world.client().await, "twins").await;
+    let crew = Crew::podautoscaler(world, &space).await;
+    space.deploy("web", 1).await;
+    space.autoscale("web", 3).await;
+    settled(&space, "web", 3).await;
+    let younger = autoscaler("web-too", "web", 5);
+    space
+        .autoscalers()
+        .create(&PostParams::default(), &younger)
+        .await
+        .expect("a PodAutoscaler");
+    let status = space.says("web-too", "False", reason::CONTENDED).await;
+    let told = status
+        .conditions
+        .iter()
+        .any(|c| c.message.contains("PodAutoscaler web is older"));
+    assert!(told, "{status:?}");
+    // whatever happens to the Deployment, only one of them acts
+    space.set_replicas("web", 9, "someone").await;
+    settled(&space, "web", 3).await;
+    assert_eq!(
+        replicas_written(&writes(world, &space).await, "web"),
+        [3, 3]
+    );
+    crew.stop().await;
+}

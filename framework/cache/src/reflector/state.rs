@@ -143,7 +143,11 @@ pub(crate) struct Machine {
     page_size: u32,
     base_silence: Duration,
     entropy: Entropy,
+    /// After requests that failed.
     backoff: Backoff,
+    /// After watches that ended at once although nothing failed. Apart from the other: a server that has just come back ends young watches, and
+    /// the delays of its absence must not be added to that.
+    churn: Backoff,
     state: State,
     /// Everything up to here was handed over.
     version: Option<Version>,
@@ -194,6 +198,7 @@ impl Machine {
             base_silence: silence,
             entropy,
             backoff: Backoff::new(),
+            churn: Backoff::new(),
             state,
             version,
             quorum,
@@ -382,18 +387,21 @@ impl Machine {
             return;
         };
         let short = now.saturating_duration_since(opened) < SHORT;
-        let politely = Failure::Transport(String::new());
+        if !short && !matches!(end, End::NotOpened(_)) {
+            // it worked: whatever was before is over
+            (self.backoff, self.churn) = (Backoff::new(), Backoff::new());
+        }
         match end {
-            End::Closed if short => self.wait(now, &politely, Next::Watch),
+            End::Closed if short => self.rest(now, Next::Watch),
             End::Closed => self.state = State::Watch,
             End::Silent => self.state = State::Probe,
             End::Asked => self.state = State::Watch,
-            End::Unreadable => self.wait(now, &politely, Next::List(Reason::Unreadable)),
+            End::Unreadable => self.rest(now, Next::List(Reason::Unreadable)),
             End::NotOpened(failure) | End::Error(failure) => {
                 let status = failure.status();
                 if status.is_some_and(|status| status.is_expired()) {
                     if short && matches!(end, End::Error(_)) {
-                        return self.wait(now, failure, Next::List(Reason::Expired));
+                        return self.rest(now, Next::List(Reason::Expired));
                     }
                     self.state = State::List {
                         reason: Reason::Expired,
@@ -474,6 +482,12 @@ impl Machine {
         } else {
             until
         };
+        self.state = State::Waiting { until, then };
+    }
+
+    /// Waits after a watch that ended without a failure.
+    fn rest(&mut self, now: Instant, then: Next) {
+        let until = self.churn.next(now, Duration::ZERO, &self.entropy);
         self.state = State::Waiting { until, then };
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use boatswain_cache::{Counters, InformerCore, InformerStatus};
 use boatswain_supervision::Clock;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry,
     core::{Collector, Desc},
     proto::MetricFamily,
 };
@@ -255,23 +255,24 @@ impl Collector for Computed {
     }
 }
 
-/// Registers what is read from an informer at the scrape.
-pub(crate) fn register_informer(
-    core: &Arc<InformerCore>,
+/// Registers what is read from informers at the scrape, all of them in one collector: the registry tells collectors apart by a sum of
+/// hashes, which meets itself where names of namespaces differ in their last letter only.
+pub(crate) fn register_informers(
+    cores: &[Arc<InformerCore>],
     clock: &Clock,
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
     registry.register(Box::new(InformerCollector::new(
-        core.clone(),
+        cores.to_vec(),
         clock.clone(),
     )?))
 }
 
-/// Turns an informer's status into series; client-go's names where it had them.
+/// Turns the status of informers into series; client-go's names where it had them.
 struct InformerCollector {
-    core: Arc<InformerCore>,
+    cores: Vec<Arc<InformerCore>>,
     clock: Clock,
-    gauges: Vec<(Gauge, GaugeRead)>,
+    gauges: Vec<(GaugeVec, GaugeRead)>,
     counters: Vec<(IntCounterVec, CounterRead)>,
 }
 
@@ -279,15 +280,16 @@ type GaugeRead = fn(&InformerStatus) -> f64;
 type CounterRead = fn(&Counters) -> &BTreeMap<&'static str, u64>;
 
 impl InformerCollector {
-    fn new(core: Arc<InformerCore>, clock: Clock) -> Result<Self, prometheus::Error> {
-        let opts = |name: &str, help: &str| {
-            Opts::new(name, help)
-                .const_label("resource", core.kind().resource())
-                .const_label("scope", core.scope().to_string())
+    fn new(cores: Vec<Arc<InformerCore>>, clock: Clock) -> Result<Self, prometheus::Error> {
+        let gauge = |name: &str, help: &str, read: GaugeRead| {
+            Ok((
+                GaugeVec::new(Opts::new(name, help), &["resource", "scope"])?,
+                read,
+            ))
         };
-        let gauge = |name, help, read: GaugeRead| Ok((Gauge::with_opts(opts(name, help))?, read));
-        let counter = |name, help, label: &str, read: CounterRead| {
-            Ok((IntCounterVec::new(opts(name, help), &[label])?, read))
+        let counter = |name: &str, help: &str, label: &str, read: CounterRead| {
+            let labels = ["resource", "scope", label];
+            Ok((IntCounterVec::new(Opts::new(name, help), &labels)?, read))
         };
         let gauges: Result<Vec<_>, prometheus::Error> = [
             gauge("informer_objects", "Objects in the cache.", |s| {
@@ -301,17 +303,17 @@ impl InformerCollector {
             gauge(
                 "informer_synced",
                 "1 once the cache has held the whole state.",
-                |s| f64::from(u8::from(s.synced)),
+                |s| flag(s.synced),
             ),
             gauge(
                 "informer_fresh",
                 "1 while the cache is kept current.",
-                |s| f64::from(u8::from(s.fresh)),
+                |s| flag(s.fresh),
             ),
             gauge(
                 "informer_degraded",
                 "1 while the informer cannot do its work.",
-                |s| f64::from(u8::from(s.degraded.is_some())),
+                |s| flag(s.degraded.is_some()),
             ),
             gauge(
                 "informer_queued_items",
@@ -359,12 +361,16 @@ impl InformerCollector {
         .into_iter()
         .collect();
         Ok(Self {
+            cores,
+            clock,
             gauges: gauges?,
             counters: counters?,
-            core,
-            clock,
         })
     }
+}
+
+fn flag(set: bool) -> f64 {
+    f64::from(u8::from(set))
 }
 
 impl Collector for InformerCollector {
@@ -376,20 +382,29 @@ impl Collector for InformerCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let status = self.core.status(self.clock.now());
-        let mut families = Vec::new();
-        for (gauge, read) in &self.gauges {
-            gauge.set(read(&status));
-            families.extend(gauge.collect());
-        }
-        for (counter, read) in &self.counters {
-            for (label, total) in read(&status.counters) {
-                let series = counter.with_label_values(&[*label]);
-                series.inc_by(total.saturating_sub(series.get()));
+        let now = self.clock.now();
+        for status in self.cores.iter().map(|core| core.status(now)) {
+            let (resource, scope) = (status.resource.as_str(), status.scope.as_str());
+            for (gauge, read) in &self.gauges {
+                gauge
+                    .with_label_values(&[resource, scope])
+                    .set(read(&status));
             }
-            families.extend(counter.collect());
+            for (counter, read) in &self.counters {
+                for (label, total) in read(&status.counters) {
+                    let series = counter.with_label_values(&[resource, scope, label]);
+                    series.inc_by(total.saturating_sub(series.get()));
+                }
+            }
         }
-        families
+        let gauges = self.gauges.iter().flat_map(|(gauge, _)| gauge.collect());
+        gauges
+            .chain(
+                self.counters
+                    .iter()
+                    .flat_map(|(counter, _)| counter.collect()),
+            )
+            .collect()
     }
 }
 
@@ -431,4 +446,32 @@ pub(crate) fn register_recorder(
         }))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use boatswain_cache::{Kind, Scope};
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn informers_of_any_namespaces_have_their_series_side_by_side() {
+        let registry = Registry::new();
+        let names: Vec<String> = (1..=9)
+            .map(|n| format!("team{n}"))
+            .chain(["x2".into(), "x3".into()])
+            .collect();
+        let core = |name: &String| {
+            InformerCore::new(Kind::of::<ConfigMap>(), Scope::Namespace(name.clone()))
+        };
+        let cores: Vec<_> = names.iter().map(core).collect();
+        register_informers(&cores, &Clock::system(), &registry).expect("registered");
+        let families = registry.gather();
+        let objects = families
+            .iter()
+            .find(|family| family.name() == "informer_objects")
+            .expect("a family");
+        assert_eq!(objects.get_metric().len(), names.len());
+    }
 }

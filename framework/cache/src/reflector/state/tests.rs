@@ -181,6 +181,28 @@ fn streams_that_end_at_once_back_off_however_politely_they_end() {
 }
 
 #[test]
+fn a_server_that_was_away_for_long_is_followed_again_within_seconds_of_its_return() {
+    let mut desk = watching("10");
+    desk.end_after(LONG, &End::Closed);
+    for _ in 0..8 {
+        desk.watch();
+        desk.end_after(
+            AT_ONCE,
+            &End::NotOpened(Failure::Transport("refused".into())),
+        );
+    }
+    // it is back, ends the first watch as it starts, and knows no old versions
+    desk.watch();
+    desk.end_after(Duration::from_secs(1), &End::Closed);
+    let (_, waited) = desk.watch();
+    assert!(waited < Duration::from_millis(1600), "{waited:?}");
+    desk.end_after(AT_ONCE, &End::Error(refused(410, "Expired")));
+    let (list, waited) = desk.list();
+    assert_eq!(list.reason, Reason::Expired);
+    assert!(waited < Duration::from_millis(3200), "{waited:?}");
+}
+
+#[test]
 fn expired_in_the_stream_lists_at_the_last_version_and_unpaged_so_that_caches_can_answer() {
     let mut desk = watching("10");
     desk.machine.advanced(&Version::new("15"));
