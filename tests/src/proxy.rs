@@ -81,7 +81,7 @@ async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receive
     let born = gate.borrow().generation;
     let pass = gate.clone();
     let forward = async {
-        open(&pass).await;
+        open(&pass, born).await;
         // a target that refuses closes the client's connection, as it would without us
         let Ok(server) = TcpStream::connect(target).await else {
             return;
@@ -89,8 +89,8 @@ async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receive
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         tokio::select! {
-            () = pump(from_client, to_server, &pass) => {}
-            () = pump(from_server, to_client, &pass) => {}
+            () = pump(from_client, to_server, &pass, born) => {}
+            () = pump(from_server, to_client, &pass, born) => {}
         }
     };
     tokio::select! {
@@ -100,20 +100,31 @@ async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receive
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, gate: &watch::Receiver<Gate>) {
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    gate: &watch::Receiver<Gate>,
+    born: u64,
+) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = from.read(&mut buffer).await.unwrap_or(0);
-        open(gate).await;
+        open(gate, born).await;
         if read == 0 || to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }
 }
 
-/// Waits until traffic passes; for ever once the proxy is gone, which its connections are then told otherwise.
-async fn open(gate: &watch::Receiver<Gate>) {
-    if gate.clone().wait_for(|gate| !gate.held).await.is_err() {
+/// Waits until traffic of this generation passes; for ever if it is broken, which `connect` hears of, but perhaps a moment later.
+async fn open(gate: &watch::Receiver<Gate>, born: u64) {
+    let passes = |gate: &Gate| !gate.held || gate.generation != born;
+    let mut gate = gate.clone();
+    let broken = match gate.wait_for(passes).await {
+        Ok(gate) => gate.generation != born,
+        Err(_) => true,
+    };
+    if broken {
         std::future::pending::<()>().await;
     }
 }

@@ -212,9 +212,20 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
     for i in 0..CHANGED {
         ask(&client, &space, i, 6).await;
     }
+    let deaf = |runs: &Runs| (0..CHANGED).all(|i| runs.get(&name(i)) == before.get(&name(i)));
+    assert!(
+        deaf(&witness.runs()),
+        "the proxy lets news through: {:#?}",
+        witness.runs()
+    );
     world.compact().await;
     world.kill().await;
     world.revive().await;
+    assert!(
+        deaf(&witness.runs()),
+        "the proxy lets news through: {:#?}",
+        witness.runs()
+    );
     proxy.release();
 
     converged(&space, COUNT, |i| if i < CHANGED { 6 } else { 2 }).await;
