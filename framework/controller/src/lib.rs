@@ -43,6 +43,7 @@ mod options;
 mod reconcile;
 mod recorder;
 mod runner;
+mod running;
 mod signals;
 mod telemetry;
 #[cfg(feature = "testing")]
@@ -59,9 +60,10 @@ pub use context::{Context, Namespaced, key_of};
 pub use dispatch::RetryPolicy;
 pub use error::{RunError, StartError};
 pub use logging::init as init_logging;
-pub use manager::{Handle, Manager, Observer, Running};
+pub use manager::Manager;
 pub use options::{LogFormat, ManagerArgs, Options};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
+pub use running::{Handle, Observer, Running};
 
 /// Every name a first controller needs.
 pub mod prelude {

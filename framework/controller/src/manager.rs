@@ -5,14 +5,13 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, InformerOptions, InformerStatus, informer};
+use boatswain_cache::{InformerCore, InformerOptions, informer};
 use boatswain_supervision::{
-    ChildSpec, Children, Clock, Entropy, Exit, Intensity, Link, Mailbox, StillRunning, Strategy,
-    SupervisorSpec, Tree, TreeOptions, TreeSnapshot,
+    ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Strategy, SupervisorSpec, Tree,
+    TreeOptions,
 };
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use prometheus::TextEncoder;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -26,15 +25,13 @@ use crate::{
     logging,
     options::{ManagerArgs, Options},
     recorder::{Recorder, RecorderActor},
+    running::{Handle, Observer, Running},
     signals,
     telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
 };
 
 /// Lists that are read at once in a process, so that a start with many kinds does not weigh on the API server.
 const LISTS: usize = 4;
-
-/// Time beyond the grace period for what is not a reconcile to end.
-const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.
 #[must_use = "a manager does nothing until it runs"]
@@ -416,127 +413,4 @@ fn hostname() -> String {
         .ok()
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "boatswain".into())
-}
-
-/// What a running manager shows; cheap to clone, usable from any thread. Nothing is asked of any actor: a stuck one is shown, too.
-#[derive(Clone)]
-pub struct Observer {
-    tree: boatswain_supervision::Observer,
-    clock: Clock,
-    telemetry: Telemetry,
-    cores: Vec<Arc<InformerCore>>,
-}
-
-impl Observer {
-    /// The supervision tree as it is now.
-    pub fn snapshot(&self) -> TreeSnapshot {
-        self.tree.snapshot()
-    }
-
-    /// Whether `/readyz` would pass, and its page with every check by name.
-    pub fn ready(&self) -> (bool, String) {
-        self.telemetry.checks.run()
-    }
-
-    /// The page of `/metrics`.
-    pub fn metrics(&self) -> String {
-        TextEncoder::new()
-            .encode_to_string(&self.telemetry.registry.gather())
-            .unwrap_or_default()
-    }
-
-    /// The state of each informer.
-    pub fn informers(&self) -> Vec<InformerStatus> {
-        let now = self.clock.now();
-        self.cores.iter().map(|core| core.status(now)).collect()
-    }
-
-    /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
-    #[cfg(feature = "testing")]
-    pub fn kill(&self, path: &str) -> bool {
-        self.tree.kill(path)
-    }
-}
-
-/// A manager that runs on this thread. Dropping it kills all of its actors.
-pub struct Running {
-    tree: Tree,
-    observer: Observer,
-    closing: Closing,
-    grace: Duration,
-}
-
-impl Running {
-    /// What it shows.
-    pub fn observer(&self) -> &Observer {
-        &self.observer
-    }
-
-    /// Waits until the tree gives up: a framework actor failed too often.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Dropping the future loses nothing.
-    pub async fn exited(&mut self) -> Exit {
-        self.tree.exited().await
-    }
-
-    /// Stops in reverse start order: intake first, then running reconciles within the grace period, events last.
-    ///
-    /// # Errors
-    ///
-    /// The paths of what could not be stopped, for example a reconcile that blocks its thread.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Dropping the future kills what has not stopped by then.
-    pub async fn stop(self) -> Result<(), StillRunning> {
-        self.closing.begin(self.observer.clock.now() + self.grace);
-        self.tree.stop(self.grace + STOP_MARGIN).await
-    }
-
-    async fn until(mut self, stop: impl Future<Output = &'static str>) -> Result<(), RunError> {
-        tokio::select! {
-            why = stop => {
-                tracing::info!(why, "stopping");
-                self.stop().await?;
-                tracing::info!("stopped");
-                Ok(())
-            }
-            exit = self.exited() => {
-                self.stop().await?;
-                Err(RunError::GaveUp(exit))
-            }
-        }
-    }
-}
-
-/// A manager that runs on threads of its own. Dropping it asks the manager to stop and does not wait.
-pub struct Handle {
-    observer: Observer,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<Result<(), RunError>>>,
-}
-
-impl Handle {
-    /// What it shows.
-    pub fn observer(&self) -> &Observer {
-        &self.observer
-    }
-
-    /// Stops in order and waits for the end, which takes up to the grace period. Blocks the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// Why it ended otherwise than in order: the paths of what still runs, or that the tree had given up.
-    pub fn stop(mut self) -> Result<(), RunError> {
-        drop(self.stop.take());
-        match self.thread.take().map(std::thread::JoinHandle::join) {
-            Some(Ok(ended)) => ended,
-            Some(Err(_)) => Err(RunError::Start(StartError::Threads(std::io::Error::other(
-                "a panic outside every actor",
-            )))),
-            None => Ok(()),
-        }
-    }
 }

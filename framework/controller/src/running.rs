@@ -1,0 +1,142 @@
+//! A manager that runs: what it shows, and how it is stopped.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use boatswain_cache::{InformerCore, InformerStatus};
+use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
+use prometheus::TextEncoder;
+
+use crate::{
+    dispatch::Closing,
+    error::{RunError, StartError},
+    telemetry::Telemetry,
+};
+
+/// Time beyond the grace period for what is not a reconcile to end.
+const STOP_MARGIN: Duration = Duration::from_secs(10);
+
+/// What a running manager shows; cheap to clone, usable from any thread. Nothing is asked of any actor: a stuck one is shown, too.
+#[derive(Clone)]
+pub struct Observer {
+    pub(crate) tree: boatswain_supervision::Observer,
+    pub(crate) clock: Clock,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) cores: Vec<Arc<InformerCore>>,
+}
+
+impl Observer {
+    /// The supervision tree as it is now.
+    pub fn snapshot(&self) -> TreeSnapshot {
+        self.tree.snapshot()
+    }
+
+    /// Whether `/readyz` would pass, and its page with every check by name.
+    pub fn ready(&self) -> (bool, String) {
+        self.telemetry.checks.run()
+    }
+
+    /// The page of `/metrics`.
+    pub fn metrics(&self) -> String {
+        TextEncoder::new()
+            .encode_to_string(&self.telemetry.registry.gather())
+            .unwrap_or_default()
+    }
+
+    /// The state of each informer.
+    pub fn informers(&self) -> Vec<InformerStatus> {
+        let now = self.clock.now();
+        self.cores.iter().map(|core| core.status(now)).collect()
+    }
+
+    /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
+    #[cfg(feature = "testing")]
+    pub fn kill(&self, path: &str) -> bool {
+        self.tree.kill(path)
+    }
+}
+
+/// A manager that runs on this thread. Dropping it kills all of its actors.
+pub struct Running {
+    pub(crate) tree: Tree,
+    pub(crate) observer: Observer,
+    pub(crate) closing: Closing,
+    pub(crate) grace: Duration,
+}
+
+impl Running {
+    /// What it shows.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Waits until the tree gives up: a framework actor failed too often.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn exited(&mut self) -> Exit {
+        self.tree.exited().await
+    }
+
+    /// Stops in reverse start order: intake first, then running reconciles within the grace period, events last.
+    ///
+    /// # Errors
+    ///
+    /// The paths of what could not be stopped, for example a reconcile that blocks its thread.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future kills what has not stopped by then.
+    pub async fn stop(self) -> Result<(), StillRunning> {
+        self.closing.begin(self.observer.clock.now() + self.grace);
+        self.tree.stop(self.grace + STOP_MARGIN).await
+    }
+
+    pub(crate) async fn until(
+        mut self,
+        stop: impl Future<Output = &'static str>,
+    ) -> Result<(), RunError> {
+        tokio::select! {
+            why = stop => {
+                tracing::info!(why, "stopping");
+                self.stop().await?;
+                tracing::info!("stopped");
+                Ok(())
+            }
+            exit = self.exited() => {
+                self.stop().await?;
+                Err(RunError::GaveUp(exit))
+            }
+        }
+    }
+}
+
+/// A manager that runs on threads of its own. Dropping it asks the manager to stop and does not wait.
+pub struct Handle {
+    pub(crate) observer: Observer,
+    pub(crate) stop: Option<tokio::sync::oneshot::Sender<()>>,
+    pub(crate) thread: Option<std::thread::JoinHandle<Result<(), RunError>>>,
+}
+
+impl Handle {
+    /// What it shows.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Stops in order and waits for the end, which takes up to the grace period. Blocks the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Why it ended otherwise than in order: the paths of what still runs, or that the tree had given up.
+    pub fn stop(mut self) -> Result<(), RunError> {
+        drop(self.stop.take());
+        match self.thread.take().map(std::thread::JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(RunError::Start(StartError::Threads(std::io::Error::other(
+                "a panic outside every actor",
+            )))),
+            None => Ok(()),
+        }
+    }
+}
