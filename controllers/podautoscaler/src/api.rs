@@ -5,9 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Keeps one Deployment at a number of replicas.
-///
-/// Pattern and bounds are plain OpenAPI, which every server since 1.20 honours; validation rules in CEL are ignored before 1.25.
+// Pattern and bounds are plain OpenAPI, which every server since 1.20 honours; validation rules in CEL are ignored before 1.25.
+/// Which Deployment is to have how many replicas.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "autoscaling.example.com",

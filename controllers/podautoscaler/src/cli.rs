@@ -62,12 +62,15 @@ impl Run {
 }
 
 fn print(text: Result<String, manifests::PrintError>) -> ExitCode {
-    use std::io::Write as _;
-    let written = text.map_err(|error| error.to_string()).and_then(|text| {
-        std::io::stdout()
-            .write_all(text.as_bytes())
-            .map_err(|error| error.to_string())
-    });
+    use std::io::{ErrorKind, Write as _, stdout};
+    let written = match text {
+        Ok(text) => match stdout().write_all(text.as_bytes()) {
+            // a reader that has seen enough, such as head, is no failure
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| error.to_string()),
+        },
+        Err(error) => Err(error.to_string()),
+    };
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -59,6 +59,8 @@ struct Memory {
     /// A scaling that is not in the status yet: the status is paced, the scaling is not.
     scaled: Option<Scaling>,
     status_written: Option<Instant>,
+    /// When the replicas were last written: a rival wrote after that.
+    wrote_at: Option<jiff::Timestamp>,
     /// Who the controller has stepped back from.
     rival: Option<String>,
 }
@@ -214,6 +216,7 @@ impl Run<'_> {
     fn scaled(&self, deployment: &Deployment, wanted: &Wanted, from: i32) {
         self.memory(|memory| {
             memory.rivalry.wrote(wanted, self.cx.now());
+            memory.wrote_at = Some(self.cx.wall());
             memory.scaled = Some(Scaling {
                 from,
                 to: wanted.replicas,
@@ -247,7 +250,8 @@ impl Run<'_> {
         }
         // the cache keeps no managedFields
         let live = self.cx.get_live::<Deployment>(key).await?;
-        let rival = live.as_ref().and_then(replicas_manager);
+        let since = self.memory(|memory| memory.wrote_at);
+        let rival = live.as_ref().and_then(|live| replicas_manager(live, since));
         if let Some(live) = &live {
             let note = format!(
                 "{} keeps setting {current} replicas where PodAutoscaler {} wants {}; it has stepped back",
@@ -305,11 +309,20 @@ impl Run<'_> {
     }
 }
 
-/// The manager of the newest managedFields entry that owns the replicas and is not this controller.
-fn replicas_manager(deployment: &Deployment) -> Option<String> {
+/// The manager of the newest managedFields entry that owns the replicas, is not this controller and wrote after it did: servers before
+/// 1.22 track no writes of `scale`, and whoever created the Deployment is not to blame for them.
+fn replicas_manager(deployment: &Deployment, since: Option<jiff::Timestamp>) -> Option<String> {
+    // entries have whole seconds
+    let since = since.map_or(i64::MIN, jiff::Timestamp::as_second);
     let entries = deployment.metadata.managed_fields.iter().flatten();
     entries
         .filter(|entry| entry.manager.as_deref() != Some(NAME))
+        .filter(|entry| {
+            entry
+                .time
+                .as_ref()
+                .is_some_and(|time| time.0.as_second() >= since)
+        })
         .filter(|entry| {
             let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
             fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())

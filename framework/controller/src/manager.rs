@@ -51,6 +51,7 @@ impl Manager {
 
     /// A manager with the options given on the command line; prints help or a usage error and exits where clap would.
     pub fn from_args() -> Self {
+        /// Runs the controllers of this program until SIGTERM or Ctrl-C
         #[derive(Parser)]
         struct Cli {
             #[command(flatten)]

@@ -52,6 +52,8 @@ pub enum LogFormat {
 
 /// The flags every manager understands; `#[command(flatten)]` them into your own.
 #[derive(Clone, Debug, clap::Args)]
+// the doc comment is for authors: a program that flattens these has an introduction of its own
+#[command(about = None, long_about = None)]
 pub struct ManagerArgs {
     /// Kubeconfig file of the cluster [default: KUBECONFIG, ~/.kube/config, or the in-cluster account]
     #[arg(long, value_name = "PATH")]

@@ -1,9 +1,14 @@
 //! The signals that ask a process to stop.
 
-use std::{future::Future, io};
+use std::{future::Future, io, time::Duration};
+
+use boatswain_supervision::Clock;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Some senders, such as timeout(1), signal a process and its group: the same wish, heard twice.
+const ECHO: Duration = Duration::from_millis(500);
 
 /// Waits for the first signal. A second one then ends the process at once: who asks twice does not want to wait.
 ///
@@ -14,8 +19,15 @@ pub(crate) fn first() -> io::Result<impl Future<Output = &'static str>> {
     let mut signals = Signals::new()?;
     Ok(async move {
         let first = signals.next().await;
+        let clock = Clock::system();
+        let again = clock.now() + ECHO;
         tokio::spawn(async move {
-            let second = signals.next().await;
+            let second = loop {
+                let signal = signals.next().await;
+                if clock.now() >= again {
+                    break signal;
+                }
+            };
             crate::logging::complain(&format_args!(
                 "ended at once by a second signal ({second}); reconciles may have been cut off"
             ));

@@ -17,7 +17,7 @@ use crate::delta_fifo::state::Replace;
 use crate::envelope;
 use crate::framing::{Item, ListMeta, ListSplitter};
 use crate::informer::InformerOptions;
-use crate::status::{Degraded, InformerState, TroubleCause};
+use crate::status::{Degraded, InformerState};
 use crate::version::Version;
 
 mod call;
@@ -352,17 +352,9 @@ impl Run {
         });
         let text = degraded.as_ref().map(ToString::to_string);
         if self.core.note_state(state, degraded.clone()) {
-            match &degraded {
-                Some(Degraded {
-                    cause: TroubleCause::Missing,
-                    ..
-                }) => {
-                    tracing::info!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default())
-                }
-                Some(_) => {
-                    tracing::warn!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default())
-                }
-                None => tracing::info!(resource = %self.core.kind(), "the server answers again"),
+            match &text {
+                Some(text) => tracing::warn!(resource = %self.core.kind(), "{text}"),
+                None => tracing::info!(resource = %self.core.kind(), "listed and watched again"),
             }
         }
         self.link.degraded(text);
