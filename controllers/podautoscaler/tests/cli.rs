@@ -197,6 +197,43 @@ fn an_unreachable_cluster_is_named_with_its_cause_and_tried_again_and_readiness_
     assert_eq!(process.ends().0, Some(0));
 }
 
+#[cfg(all(feature = "embedded", target_os = "linux"))]
+#[test]
+fn a_log_that_cannot_be_written_is_lost_and_the_work_goes_on() {
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a full disk");
+    let listen = TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a port")
+        .to_string();
+    let mut command = binary();
+    command
+        .args(["run", "--embedded", "--listen", &listen])
+        .stdout(Stdio::piped())
+        .stderr(full);
+    let (_, lines) = mpsc::channel();
+    let mut process = Process {
+        child: command.spawn().expect("started"),
+        lines,
+    };
+    let ready = || {
+        std::net::TcpStream::connect(&listen).is_ok()
+            && get(&listen, "/readyz").starts_with("HTTP/1.1 200")
+    };
+    while !ready() {
+        assert_eq!(
+            process.child.try_wait().expect("asked"),
+            None,
+            "it has ended"
+        );
+        std::thread::yield_now();
+    }
+    process.signal("-TERM");
+    assert_eq!(process.ends().0, Some(0));
+}
+
 /// A plain GET, so that no HTTP client is needed.
 fn get(address: &str, path: &str) -> String {
     use std::io::Write as _;
