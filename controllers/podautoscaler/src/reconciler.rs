@@ -124,10 +124,12 @@ impl Scaler {
         let age = |pa: &PodAutoscaler| (pa.metadata.creation_timestamp.clone(), pa.name_any());
         let claims = self
             .autoscalers
-            .by_index(TARGET, &pa.spec.target_deployment)?;
+            .objects_by_index(TARGET, &pa.spec.target_deployment)?;
         let oldest = claims
             .iter()
-            .filter(|other| other.metadata.namespace == pa.metadata.namespace)
+            // by the key: many namespaces have a Deployment of one name, and none of theirs is decoded for it
+            .filter(|other| other.key().namespace() == pa.metadata.namespace.as_deref())
+            .filter_map(|other| other.decode::<PodAutoscaler>().ok())
             .filter(|other| other.metadata.deletion_timestamp.is_none())
             .min_by_key(|other| age(other));
         let older = oldest.filter(|oldest| age(oldest) < age(pa));

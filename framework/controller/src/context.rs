@@ -173,13 +173,11 @@ impl Context {
             "metadata": { "resourceVersion": object.meta().resource_version },
             "status": status,
         });
-        let written = self
+        let answer = self
             .api::<K>(&key)
             .patch_status(key.name(), &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-            .map_err(|e| failed::<K>("patch", "/status", &key, e))?;
-        self.wrote::<K>(&key, written.meta().resource_version.as_deref());
-        Ok(written)
+            .await;
+        self.written("patch", "/status", &key, answer)
     }
 
     /// Creates `object` or changes it to what is given, by server-side apply with the controller's name as field manager.
@@ -196,13 +194,11 @@ impl Context {
         body["apiVersion"] = json!(K::api_version(&()));
         body["kind"] = json!(K::kind(&()));
         let params = PatchParams::apply(&self.surroundings.controller).force();
-        let written = self
+        let answer = self
             .api::<K>(&key)
             .patch(key.name(), &params, &Patch::Apply(&body))
-            .await
-            .map_err(|e| failed::<K>("patch", "", &key, e))?;
-        self.wrote::<K>(&key, written.meta().resource_version.as_deref());
-        Ok(written)
+            .await;
+        self.written("patch", "", &key, answer)
     }
 
     /// Creates `object`.
@@ -212,16 +208,8 @@ impl Context {
     /// [`ClientError::is_already_exists`] when one of that name is there.
     pub async fn create<K: Namespaced>(&self, object: &K) -> Result<K, ClientError> {
         let key = key_of(object);
-        let written = self
-            .api::<K>(&key)
-            .create(&self.post(), object)
-            .await
-            .map_err(|e| failed::<K>("create", "", &key, e))?;
-        self.wrote::<K>(
-            &key_of(&written),
-            written.meta().resource_version.as_deref(),
-        );
-        Ok(written)
+        let answer = self.api::<K>(&key).create(&self.post(), object).await;
+        self.written("create", "", &key, answer)
     }
 
     /// Replaces `object`, on condition that it is still the version it carries.
@@ -231,13 +219,11 @@ impl Context {
     /// [`ClientError::is_conflict`] when it changed since it was read.
     pub async fn replace<K: Namespaced>(&self, object: &K) -> Result<K, ClientError> {
         let key = key_of(object);
-        let written = self
+        let answer = self
             .api::<K>(&key)
             .replace(key.name(), &self.post(), object)
-            .await
-            .map_err(|e| failed::<K>("update", "", &key, e))?;
-        self.wrote::<K>(&key, written.meta().resource_version.as_deref());
-        Ok(written)
+            .await;
+        self.written("update", "", &key, answer)
     }
 
     /// Deletes exactly the incarnation `object` is (its uid); one that is gone already is no error.
@@ -319,6 +305,23 @@ impl Context {
             field_manager: Some(self.surroundings.controller.clone()),
             ..PostParams::default()
         }
+    }
+
+    /// The answer to a write: what was written is remembered for the key's next run.
+    fn written<K: Namespaced>(
+        &self,
+        verb: &'static str,
+        subresource: &str,
+        key: &Key,
+        answer: Result<K, kube::Error>,
+    ) -> Result<K, ClientError> {
+        let written = answer.map_err(|e| failed::<K>(verb, subresource, key, e))?;
+        // the server's key: it may have made up the name
+        self.wrote::<K>(
+            &key_of(&written),
+            written.meta().resource_version.as_deref(),
+        );
+        Ok(written)
     }
 
     fn wrote<K: Namespaced>(&self, object: &Key, version: Option<&str>) {
