@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::exit::{ErrorKind, Exit};
-use crate::link::Link;
+use crate::link::{Link, Rung};
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
 use crate::stats::{Node, NodeKind, Registry, Standing};
@@ -107,6 +107,7 @@ pub(crate) struct Berth {
     pub(crate) node: Arc<Node>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) thread: Thread,
+    pub(crate) rung: Option<Arc<Rung>>,
     pub(crate) superior: Superior,
 }
 
@@ -273,6 +274,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             registry: Arc::clone(&berth.registry),
             thread: berth.thread.clone(),
             incarnation,
+            rung: berth.rung.clone(),
         };
         self.tether.running = Some(Running::since(berth.registry.clock.now()));
         let actor = guard(&path, || {
@@ -315,12 +317,18 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     }
 
     /// Gives the running incarnation its turn. `Some` once it has ended.
-    fn turn(&mut self, cx: &mut TaskContext<'_>) -> Option<Exit> {
+    ///
+    /// One that is suspended gets as far as having started, without its messages; and one that ends gets all it needs to.
+    fn turn(&mut self, suspended: bool, cx: &mut TaskContext<'_>) -> Option<Exit> {
         let path = Arc::clone(self.path());
         let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
             return None;
         };
-        future.ctx().begin_turn();
+        let suspended = suspended && !running.asked_to_stop;
+        if suspended && running.started {
+            return None;
+        }
+        future.ctx().begin_turn(suspended);
         let mut polled = guard(&path, || Pin::new(&mut *future).poll(cx));
         if matches!(polled, Ok(Poll::Pending)) && future.ctx().is_ending() {
             // `stopping` refused, or the actor waited for a future: once more, and then it ends in any case
@@ -342,7 +350,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                     running.started = true;
                     self.tether.report(Event::Started);
                 }
-                if future.ctx().used_up_turn() {
+                if future.ctx().used_up_turn() && !suspended {
                     cx.waker().wake_by_ref();
                 }
                 None
@@ -371,6 +379,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Drops what the incarnation left, and parks. False if nobody is there to decide what comes next.
     fn end(&mut self, exit: Exit) -> bool {
+        // a supervisor that fell may have left children, which must not go on unsupervised through a backoff
+        self.tether.berth.node.kill_below();
         self.bury();
         if self.tether.berth.node.control.released() {
             self.tether.exit = Some(exit);
@@ -438,7 +448,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Future for Child<A> {
             }
             let exit = this
                 .obey(orders.stop, orders.kill)
-                .or_else(|| this.turn(cx));
+                .or_else(|| this.turn(orders.suspended, cx));
             let Some(exit) = exit else {
                 return Poll::Pending;
             };

@@ -118,8 +118,8 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
         self.hasty = true;
     }
 
-    pub(crate) fn begin_turn(&mut self) {
-        self.budget = MESSAGES_PER_TURN;
+    pub(crate) fn begin_turn(&mut self, deaf: bool) {
+        self.budget = if deaf { 0 } else { MESSAGES_PER_TURN };
     }
 
     pub(crate) fn used_up_turn(&self) -> bool {

@@ -16,6 +16,10 @@ pub(crate) enum Order {
     Kill,
     /// The next exit, or the one that already happened, is the last: give everything back. Sticky.
     Release,
+    /// Do nothing until [`Order::Resume`], but to end. Sticky: it outlasts restarts.
+    Suspend,
+    /// Take back [`Order::Suspend`].
+    Resume,
 }
 
 /// The orders found on one look.
@@ -25,6 +29,7 @@ pub(crate) struct Orders {
     pub(crate) stop: bool,
     pub(crate) kill: bool,
     pub(crate) release: bool,
+    pub(crate) suspended: bool,
 }
 
 const RESTART: u8 = 1;
@@ -32,6 +37,7 @@ const STOP: u8 = 2;
 const KILL: u8 = 4;
 const RELEASE: u8 = 8;
 const CLOSED: u8 = 16;
+const SUSPENDED: u8 = 32;
 
 /// The word between one supervisor and one child: orders cannot pile up, and none is lost.
 #[derive(Debug, Default)]
@@ -49,6 +55,8 @@ impl Control {
             Order::Stop => self.update(|bits| bits | STOP),
             Order::Kill => self.update(|bits| bits | KILL),
             Order::Release => self.update(|bits| bits | RELEASE),
+            Order::Suspend => self.update(|bits| bits | SUSPENDED),
+            Order::Resume => self.update(|bits| bits & !SUSPENDED),
         };
         self.waker.wake();
         old & CLOSED == 0
@@ -68,18 +76,23 @@ impl Control {
     pub(crate) fn take(&self, waker: &Waker) -> Orders {
         // registered before reading: an order given in between wakes us again
         self.waker.register(waker);
-        let bits = self.update(|bits| bits & (RELEASE | CLOSED));
+        let bits = self.update(|bits| bits & (RELEASE | CLOSED | SUSPENDED));
         Orders {
             restart: bits & RESTART != 0,
             stop: bits & STOP != 0,
             kill: bits & KILL != 0,
             release: bits & RELEASE != 0,
+            suspended: bits & SUSPENDED != 0,
         }
     }
 
     /// Whether the next exit is the last.
     pub(crate) fn released(&self) -> bool {
         self.bits.load(Ordering::Acquire) & RELEASE != 0
+    }
+
+    pub(crate) fn suspended(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & SUSPENDED != 0
     }
 
     /// The child's task has ended: orders given from now on are refused.

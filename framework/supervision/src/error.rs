@@ -23,20 +23,49 @@ pub enum SpecError {
     },
     /// A child that is broken for good would be restarted for ever, and nobody above would hear of it.
     #[error(
-        "{supervisor}: gives up after more than {max} failures in {period:?}, but the backoff of {child:?} alone stretches {max} restarts over \
-         {needed:?}, so it never would; lengthen the period, allow fewer failures, shorten the backoff, or say `without_intensity`"
+        "{supervisor}: gives up after more than {max} failures in {period:?}, but the backoff of {child:?} and of what is above it stretches {max} \
+         restarts over {needed:?}, so it never would; lengthen the period, allow fewer failures, shorten the backoff, or say `without_intensity`"
     )]
     Unreachable {
-        /// Path of the supervisor.
+        /// Path of the supervisor that would never give up: the child's own, or one above.
         supervisor: String,
-        /// The id.
+        /// Path of the child.
         child: String,
-        /// The failures its intensity allows.
+        /// The failures the supervisor's intensity allows.
         max: u32,
         /// The window of its intensity.
         period: Duration,
         /// How long that many restarts can take.
         needed: Duration,
+    },
+    /// A significant child that would never end on its own.
+    #[error(
+        "{supervisor}: {child:?} is significant and permanent, but a permanent child never ends on its own; make it transient or temporary"
+    )]
+    PermanentSignificant {
+        /// Path of the supervisor.
+        supervisor: String,
+        /// The id.
+        child: String,
+    },
+    /// A significant child that its supervisor does not look at.
+    #[error(
+        "{supervisor}: {child:?} is significant, but its supervisor never ends on its own; say `auto_shutdown` on the supervisor, or drop `significant`"
+    )]
+    UnheededSignificant {
+        /// Path of the supervisor.
+        supervisor: String,
+        /// The id.
+        child: String,
+    },
+    /// A dynamic supervisor with children that it has from the start.
+    #[error(
+        "{supervisor}: has children from the start, but starts all of its children from a template (simple_one_for_one); \
+         start them through its handle, or choose another strategy"
+    )]
+    StaticInDynamic {
+        /// Path of the supervisor.
+        supervisor: String,
     },
 }
 
@@ -66,6 +95,28 @@ pub enum StartError {
     #[error("there is no supervisor at {path:?} to add a child to")]
     NoSupervisor {
         /// The path that was asked for.
+        path: String,
+    },
+    /// There is no such child to start again.
+    #[error("there is no child at {path:?} to start again; add it")]
+    NoChild {
+        /// The path that was asked for.
+        path: String,
+    },
+    /// It runs, or is on its way to.
+    #[error(
+        "{path} cannot be started again: it runs, or waits to be restarted; terminate it first"
+    )]
+    Running {
+        /// Path of the child.
+        path: String,
+    },
+    /// It ended on its own, and its supervisor kept only its place.
+    #[error(
+        "{path} cannot be started again: it has finished, and its mailbox is closed; delete it and add a new one"
+    )]
+    Finished {
+        /// Path of the child.
         path: String,
     },
     /// It was stopped, or its supervisor was, before it had started.
@@ -107,6 +158,12 @@ pub enum StopError {
     #[error("there is no child at {path:?} to stop")]
     NotFound {
         /// The path that was asked for.
+        path: String,
+    },
+    /// It runs, and only a child that does not can be deleted.
+    #[error("{path} cannot be deleted: it runs, or waits to be restarted; terminate it first")]
+    Running {
+        /// Path of the child.
         path: String,
     },
     /// It did not end.

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
+use crate::backoff::Backoff;
 use crate::clock::Clock;
+use crate::intensity::Intensity;
 use crate::random::Entropy;
 use crate::stats::{Node, Registry};
 use crate::thread::Thread;
@@ -20,6 +22,17 @@ pub struct Link {
     pub(crate) registry: Arc<Registry>,
     pub(crate) thread: Thread,
     pub(crate) incarnation: u32,
+    /// Of a supervisor: who hears when it gives up.
+    pub(crate) rung: Option<Arc<Rung>>,
+}
+
+/// A supervisor that hears when the one below it gives up, and in turn may give up itself.
+pub(crate) struct Rung {
+    pub(crate) supervisor: Arc<str>,
+    pub(crate) intensity: Intensity,
+    /// How it treats the one below.
+    pub(crate) backoff: Backoff,
+    pub(crate) above: Option<Arc<Rung>>,
 }
 
 impl Link {

@@ -26,8 +26,7 @@ pub(crate) fn decide(restart: Restart, exit: &Exit, can_give_up: bool) -> Decisi
             Exit::Error {
                 kind: ErrorKind::Fatal,
                 ..
-            }
-            | Exit::Stuck,
+            },
         ) if can_give_up => Decision::Escalate,
         (_, exit) => Decision::Restart {
             counts: can_give_up && exit.counts(),
@@ -36,12 +35,17 @@ pub(crate) fn decide(restart: Restart, exit: &Exit, can_give_up: bool) -> Decisi
 }
 
 impl Strategy {
-    /// Whether a child depends on those before it.
+    /// Whether the restart of one child concerns others, so that children stop and start one at a time.
     pub(crate) fn is_ordered(self) -> bool {
         match self {
-            Strategy::OneForOne => false,
-            Strategy::RestForOne => true,
+            Strategy::OneForOne | Strategy::SimpleOneForOne => false,
+            Strategy::OneForAll | Strategy::RestForOne => true,
         }
+    }
+
+    /// Whether no child depends on another in any way: they start and stop all at once.
+    pub(crate) fn is_dynamic(self) -> bool {
+        self == Strategy::SimpleOneForOne
     }
 }
 

@@ -2,21 +2,21 @@
 //!
 //! Invariants, by which [`Roster::settle`] may be called after any event:
 //! 1. A seat gets at most one `Start` per exit, so an incarnation never begins before the last one is known to have ended.
-//! 2. Under an ordered strategy nothing is started while a seat after the first one down lives: later children stop first, last first.
+//! 2. Under an ordered strategy nothing is started while a recalled seat lives: those whom a failure concerns stop first, last first.
 //! 3. A seat has at most one due time, so timers are bounded by seats.
 //! 4. Once it closes nothing is started any more, and it finishes when no seat is left.
 
+mod moves;
 mod seats;
+mod settle;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::child::Ending;
-use crate::clock::later;
 use crate::exit::Exit;
-use crate::intensity::{Intensity, Window};
-use crate::plan::{Decision, decide};
+use crate::intensity::Window;
 use crate::random::Entropy;
-use crate::spec::{Restart, Shutdown, Strategy};
+use crate::spec::{AutoShutdown, Policy, Restart, Strategy};
 
 use seats::{Phase, Seat, Seats};
 pub(crate) use seats::{Terms, Token};
@@ -38,14 +38,18 @@ pub(crate) enum Action {
     Wait { token: Token, until: Instant },
     /// A transient child is done; its place stays.
     Rest(Token),
-    /// The first start of a child that was added at run time failed.
+    /// The start of a child that was asked for at run time failed.
     NotStarted { token: Token, exit: Exit },
+    /// The child was terminated; its place stays.
+    Held(Token),
     /// The child has left; `running` if its task could not be ended.
     Forget { token: Token, running: bool },
     /// Every child has started for the first time.
     Ready,
     /// The supervisor gives up because of this child; it now stops all others.
     Escalate { token: Token, exit: Exit },
+    /// The supervisor ends itself because this significant child ended; it now stops all others.
+    Conclude(Token),
     /// Nothing is left: the supervisor ends.
     Finish,
 }
@@ -64,6 +68,7 @@ enum Mode {
 #[derive(Debug)]
 pub(crate) struct Roster {
     strategy: Strategy,
+    auto_shutdown: AutoShutdown,
     window: Option<Window>,
     entropy: Entropy,
     seats: Seats,
@@ -74,15 +79,21 @@ pub(crate) struct Roster {
     pub(crate) actions: Vec<Action>,
 }
 
+/// Why a child cannot be started again by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotIdle {
+    /// It runs, or is on its way to.
+    Running,
+    /// It ended on its own, and was let go.
+    Finished,
+}
+
 impl Roster {
-    pub(crate) fn new(
-        strategy: Strategy,
-        intensity: Option<Intensity>,
-        entropy: Entropy,
-    ) -> Roster {
+    pub(crate) fn new(policy: Policy, entropy: Entropy) -> Roster {
         Roster {
-            strategy,
-            window: intensity.map(Window::new),
+            strategy: policy.strategy,
+            auto_shutdown: policy.auto_shutdown,
+            window: policy.intensity.map(Window::new),
             entropy,
             seats: Seats::default(),
             opening: None,
@@ -115,6 +126,7 @@ impl Roster {
             return;
         };
         seat.proven = true;
+        seat.reviving = false;
         // it may have been asked to stop meanwhile
         if seat.phase() == Phase::Starting {
             self.place(token, Phase::Up, None);
@@ -138,12 +150,20 @@ impl Roster {
         seat.tasked = !gone;
         seat.proven |= started;
         let restart = seat.terms.restart;
-        let expected = matches!(seat.phase(), Phase::Asked | Phase::Killed | Phase::Leaving);
+        let reviving = std::mem::take(&mut seat.reviving);
+        let expected =
+            seat.recalled || matches!(seat.phase(), Phase::Asked | Phase::Killed | Phase::Leaving);
         let done_early = exit.is_orderly() && restart != Restart::Permanent;
         if seat.leaving || !open || (expected && restart == Restart::Temporary) {
             self.dismiss(token, now);
+        } else if seat.held {
+            self.place(token, Phase::Resting, None);
+            self.actions.push(Action::Held(token));
         } else if expected {
             self.place(token, Phase::Down, None);
+        } else if reviving && !started && !done_early {
+            self.hold(token);
+            self.actions.push(Action::NotStarted { token, exit });
         } else if !seat.proven && !done_early {
             self.failed_first_start(token, exit, now);
         } else {
@@ -163,7 +183,7 @@ impl Roster {
         match seat.phase() {
             Phase::Resting => {}
             Phase::Leaving => self.forget(token, false),
-            _ if seat.leaving || !open => self.forget(token, false),
+            _ if seat.leaving || seat.held || !open => self.forget(token, false),
             // its thread has ended, and with it the mailbox: there is nothing to restart
             _ => self.give_up(token, Exit::Killed, now),
         }
@@ -195,6 +215,54 @@ impl Roster {
         }
     }
 
+    /// Stops one child, whose place stays: it is started again by [`revive`](Self::revive) and by nothing else. One that never comes back leaves.
+    pub(crate) fn terminate(&mut self, token: Token, now: Instant) {
+        let dynamic = self.strategy.is_dynamic();
+        let Some(seat) = self.seats.get_mut(token) else {
+            return;
+        };
+        if dynamic || seat.terms.restart == Restart::Temporary {
+            return self.remove(token, now);
+        }
+        seat.held = true;
+        match seat.phase() {
+            Phase::Down | Phase::Waiting => self.hold(token),
+            Phase::Resting => self.actions.push(Action::Held(token)),
+            Phase::Starting | Phase::Up => self.ask(token, now),
+            Phase::Asked | Phase::Killed | Phase::Leaving => {}
+        }
+        self.settle(now);
+    }
+
+    /// Starts a child that does not run: one that was terminated, or has ended and is still here.
+    pub(crate) fn revive(&mut self, token: Token, now: Instant) -> Result<(), NotIdle> {
+        self.is_idle(token)?;
+        let Some(seat) = self.seats.get_mut(token) else {
+            return Err(NotIdle::Finished);
+        };
+        if seat.released {
+            return Err(NotIdle::Finished);
+        }
+        seat.held = false;
+        seat.reviving = true;
+        seat.streak = 0;
+        let proven = seat.proven;
+        self.place(token, Phase::Down, None);
+        if proven && !self.strategy.is_ordered() {
+            self.start(token);
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whether a child has ended and nothing brings it back but [`revive`](Self::revive) or the restart of its group.
+    pub(crate) fn is_idle(&self, token: Token) -> Result<(), NotIdle> {
+        match self.seats.get(token).map(Seat::phase) {
+            Some(Phase::Resting) if self.is_open() => Ok(()),
+            _ => Err(NotIdle::Running),
+        }
+    }
+
     /// Stops all children, last first; in haste, all at once and without asking.
     pub(crate) fn close(&mut self, hasty: bool, now: Instant) {
         self.mode = match self.mode {
@@ -205,282 +273,6 @@ impl Roster {
             Mode::Closed => Mode::Closed,
         };
         self.settle(now);
-    }
-
-    /// Does whatever can be done now.
-    pub(crate) fn settle(&mut self, now: Instant) {
-        match self.mode {
-            Mode::Opening | Mode::Open => {
-                if self.strategy.is_ordered() {
-                    self.settle_group(now);
-                } else {
-                    self.start_fresh();
-                }
-                if self.mode == Mode::Opening
-                    && self.seats.first_fresh().is_none()
-                    && self.opening.is_none()
-                {
-                    self.mode = Mode::Open;
-                    self.actions.push(Action::Ready);
-                }
-            }
-            Mode::Closing { hasty } => {
-                if hasty {
-                    self.see_off_all(now);
-                } else {
-                    self.see_off_last(now);
-                }
-                if self.seats.is_empty() {
-                    self.mode = Mode::Closed;
-                    self.actions.push(Action::Finish);
-                }
-            }
-            Mode::Closed => {}
-        }
-    }
-
-    /// Under an ordered strategy: stops what depends on the first seat down, then starts, one at a time.
-    fn settle_group(&mut self, now: Instant) {
-        let Some(first) = self.seats.first_down() else {
-            return;
-        };
-        for token in self.seats.resting_after(first) {
-            self.place(token, Phase::Down, None);
-        }
-        if let Some(last) = self.seats.last_live_after(first) {
-            self.ask(last, now);
-        } else if self.opening.is_none()
-            && self
-                .seats
-                .get(first)
-                .is_some_and(|seat| seat.phase() == Phase::Down)
-        {
-            self.start(first);
-        }
-    }
-
-    /// Under an unordered strategy: first starts are still one at a time; restarts do not wait for each other.
-    fn start_fresh(&mut self) {
-        if let (None, Some(next)) = (self.opening, self.seats.first_fresh()) {
-            self.start(next);
-        }
-    }
-
-    fn see_off_all(&mut self, now: Instant) {
-        for token in self.seats.tokens() {
-            self.see_off(token, now);
-            let phase = self.seats.get(token).map(Seat::phase);
-            if matches!(phase, Some(Phase::Starting | Phase::Up | Phase::Asked)) {
-                self.kill(token, now);
-            }
-        }
-    }
-
-    fn see_off_last(&mut self, now: Instant) {
-        while let Some(last) = self.seats.last() {
-            self.see_off(last, now);
-            if self.seats.get(last).is_some() {
-                break;
-            }
-        }
-    }
-
-    /// Makes a child leave for good.
-    fn see_off(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get(token) else {
-            return;
-        };
-        match seat.phase() {
-            Phase::Down | Phase::Waiting | Phase::Resting => self.dismiss(token, now),
-            Phase::Starting | Phase::Up => {
-                self.release(token);
-                self.ask(token, now);
-            }
-            Phase::Asked | Phase::Leaving => self.release(token),
-            Phase::Killed => {
-                let due = seat.due().unwrap_or(later(now, seat.terms.grace));
-                self.release(token);
-                self.place(token, Phase::Killed, Some(due));
-            }
-        }
-    }
-
-    fn start(&mut self, token: Token) {
-        let ordered = self.strategy.is_ordered();
-        let Some(seat) = self.seats.get_mut(token) else {
-            return;
-        };
-        seat.tasked = true;
-
-        let others_wait = ordered || !seat.proven;
-        self.place(token, Phase::Starting, None);
-        if others_wait {
-            self.opening = Some(token);
-        }
-
-        self.actions.push(Action::Start(token));
-    }
-
-    /// Asks a running child to stop, once.
-    fn ask(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get(token) else {
-            return;
-        };
-        if !matches!(seat.phase(), Phase::Starting | Phase::Up) {
-            return;
-        }
-        let patience = match seat.terms.shutdown {
-            Shutdown::Brutal => return self.kill(token, now),
-            Shutdown::Timeout(patience) => Some(later(now, patience)),
-            Shutdown::Infinity => None,
-        };
-        self.place(token, Phase::Asked, patience);
-        self.actions.push(Action::Stop(token));
-    }
-
-    fn kill(&mut self, token: Token, now: Instant) {
-        let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace) else {
-            return;
-        };
-        self.place(token, Phase::Killed, Some(later(now, grace)));
-        self.actions.push(Action::Kill(token));
-    }
-
-    /// The child has ended for good: forgets it once its task has left, which it does as soon as it is told.
-    fn dismiss(&mut self, token: Token, now: Instant) {
-        let Some(seat) = self.seats.get_mut(token) else {
-            return;
-        };
-        seat.leaving = true;
-        if seat.tasked {
-            let due = later(now, seat.terms.grace);
-            self.release(token);
-            self.place(token, Phase::Leaving, Some(due));
-        } else {
-            self.forget(token, false);
-        }
-    }
-
-    fn release(&mut self, token: Token) {
-        if let Some(seat) = self.seats.get_mut(token)
-            && !seat.released
-        {
-            seat.released = true;
-            self.actions.push(Action::Release(token));
-        }
-    }
-
-    fn place(&mut self, token: Token, phase: Phase, due: Option<Instant>) {
-        if self.opening == Some(token) {
-            self.opening = None;
-        }
-        self.seats.place(token, phase, due);
-    }
-
-    fn forget(&mut self, token: Token, running: bool) {
-        if self.opening == Some(token) {
-            self.opening = None;
-        }
-        if self.seats.remove(token) {
-            self.actions.push(Action::Forget { token, running });
-        }
-    }
-
-    fn failed_first_start(&mut self, token: Token, exit: Exit, now: Instant) {
-        if self
-            .seats
-            .get(token)
-            .is_some_and(|seat| seat.terms.added_later)
-        {
-            self.actions.push(Action::NotStarted { token, exit });
-        } else {
-            self.escalate(token, exit);
-        }
-        self.dismiss(token, now);
-    }
-
-    fn decided(&mut self, token: Token, exit: Exit, uptime: Duration, now: Instant) {
-        let Some(seat) = self.seats.get(token) else {
-            return;
-        };
-        let (tasked, later) = (seat.tasked, seat.terms.added_later);
-        match decide(seat.terms.restart, &exit, self.window.is_some()) {
-            Decision::Forget => self.dismiss(token, now),
-            Decision::Rest if self.strategy.is_ordered() => self.rest(token),
-            // nothing could restart it, so nothing of it is kept; of one that belongs here the place is shown
-            Decision::Rest if later => self.dismiss(token, now),
-            Decision::Rest => {
-                self.release(token);
-                self.rest(token);
-            }
-            Decision::Escalate => self.give_up(token, exit, now),
-            Decision::Restart { .. } if !tasked => self.give_up(token, exit, now),
-            Decision::Restart { counts } => {
-                let full = counts
-                    && self
-                        .window
-                        .as_mut()
-                        .is_some_and(|window| window.exceeded(now));
-                if full {
-                    self.give_up(token, exit, now);
-                } else {
-                    self.delay(token, uptime, now);
-                }
-            }
-        }
-    }
-
-    fn rest(&mut self, token: Token) {
-        self.place(token, Phase::Resting, None);
-        self.actions.push(Action::Rest(token));
-    }
-
-    fn delay(&mut self, token: Token, uptime: Duration, now: Instant) {
-        let Some(seat) = self.seats.get_mut(token) else {
-            return;
-        };
-        seat.streak = seat.terms.backoff.next_streak(seat.streak, uptime);
-        let delay = seat.terms.backoff.delay(seat.streak, &self.entropy);
-        if !delay.is_zero() {
-            let until = later(now, delay);
-            self.place(token, Phase::Waiting, Some(until));
-            self.actions.push(Action::Wait { token, until });
-        } else if self.strategy.is_ordered() {
-            self.place(token, Phase::Down, None);
-        } else {
-            self.start(token);
-        }
-    }
-
-    /// The child cannot be restarted: the supervisor gives up, or the child is lost if it may not.
-    fn give_up(&mut self, token: Token, exit: Exit, now: Instant) {
-        if self.window.is_some() {
-            self.escalate(token, exit);
-        }
-        self.dismiss(token, now);
-    }
-
-    fn escalate(&mut self, token: Token, exit: Exit) {
-        if self.is_open() {
-            self.mode = Mode::Closing { hasty: false };
-            self.actions.push(Action::Escalate { token, exit });
-        }
-    }
-
-    /// A child's task does not end, not even when killed.
-    fn abandon(&mut self, token: Token) {
-        let Some(seat) = self.seats.get(token) else {
-            return;
-        };
-        if self.is_open() && !seat.leaving {
-            if self.window.is_none() {
-                // nobody above may hear of it: the group waits until the thread comes free
-                return;
-            }
-            self.escalate(token, Exit::Stuck);
-        }
-        self.release(token);
-        self.forget(token, true);
     }
 }
 

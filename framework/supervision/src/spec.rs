@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::backoff::Backoff;
 use crate::child::{self, Launch};
 use crate::context::Context;
+use crate::dynamic::Dynamic;
 use crate::intensity::Intensity;
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
@@ -47,14 +48,41 @@ impl Default for Shutdown {
     }
 }
 
-/// Whom the restart of one child concerns.
+/// Whom the restart of one child concerns: the four strategies of OTP's `supervisor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// The children do not depend on each other: only the one that ended is restarted.
     OneForOne,
+    /// All children depend on each other: all others are stopped, last first, and then all are started in order.
+    OneForAll,
     /// Each child depends on those before it: the ones after it are stopped, last first, and then all of these are started in order.
     RestForOne,
+    /// Any number of children that come and go while the supervisor runs, made from one template: see [`SupervisorSpec::dynamic`].
+    /// Only the one that ended is restarted; no child waits for another to start or to stop. After a restart of the supervisor there are none.
+    SimpleOneForOne,
+}
+
+/// Whether a supervisor ends itself, with [`Exit::Shutdown`](crate::Exit::Shutdown), once children marked [`significant`](ChildSpec::significant)
+/// have ended on their own (OTP's `auto_shutdown`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AutoShutdown {
+    /// It goes on without them.
+    #[default]
+    Never,
+    /// When the first of them ends.
+    AnySignificant,
+    /// When the last of them ends.
+    AllSignificant,
+}
+
+/// How a supervisor treats all its children alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) strategy: Strategy,
+    /// Absent if it never gives up.
+    pub(crate) intensity: Option<Intensity>,
+    pub(crate) auto_shutdown: AutoShutdown,
 }
 
 /// One child of a supervisor: what it is, and how it is treated.
@@ -66,6 +94,7 @@ pub struct ChildSpec {
     pub(crate) restart: Restart,
     pub(crate) shutdown: Shutdown,
     pub(crate) backoff: Backoff,
+    pub(crate) significant: bool,
     pub(crate) thread: Thread,
     pub(crate) gauge: Arc<Gauge>,
     pub(crate) below: Option<Below>,
@@ -95,6 +124,7 @@ impl ChildSpec {
             restart: Restart::default(),
             shutdown: Shutdown::default(),
             backoff: Backoff::default(),
+            significant: false,
             thread: Thread::here(),
             gauge: mailbox.address().gauge(),
             below: None,
@@ -106,18 +136,17 @@ impl ChildSpec {
     pub fn supervisor(spec: SupervisorSpec) -> ChildSpec {
         let SupervisorSpec {
             id,
-            strategy,
-            intensity,
+            policy,
             thread,
+            mailbox,
             build,
         } = spec;
-        let mailbox = Mailbox::new();
         let below = Below {
-            strategy,
+            strategy: policy.strategy,
             address: mailbox.address(),
         };
         let child = ChildSpec::actor(id, mailbox, move |link| {
-            Supervisor::new(link, strategy, intensity, &*build)
+            Supervisor::new(link, policy, &*build)
         });
         ChildSpec {
             below: Some(below),
@@ -148,6 +177,14 @@ impl ChildSpec {
         ChildSpec { backoff, ..self }
     }
 
+    /// Makes the supervisor's [`AutoShutdown`] look at this child. It must be transient or temporary: a permanent one never ends on its own.
+    pub fn significant(self) -> ChildSpec {
+        ChildSpec {
+            significant: true,
+            ..self
+        }
+    }
+
     /// Sets where the child runs.
     pub fn thread(self, thread: Thread) -> ChildSpec {
         ChildSpec { thread, ..self }
@@ -170,13 +207,13 @@ type Build = Box<dyn Fn(&mut Children) + Send>;
 
 /// A supervisor: its strategy, its patience and its children.
 ///
-/// Default: gives up after more than 5 failures in 60 s, runs on its own supervisor's thread, has no children.
+/// Default: gives up after more than 5 failures in 60 s, never ends on its own, runs on its own supervisor's thread, has no children.
 #[must_use = "a supervisor specification does nothing until a tree is started from it"]
 pub struct SupervisorSpec {
     id: String,
-    strategy: Strategy,
-    intensity: Option<Intensity>,
+    policy: Policy,
     thread: Thread,
+    mailbox: Mailbox<Supervisor>,
     build: Build,
 }
 
@@ -185,27 +222,45 @@ impl SupervisorSpec {
     pub fn new(id: impl Into<String>, strategy: Strategy) -> SupervisorSpec {
         SupervisorSpec {
             id: id.into(),
-            strategy,
-            intensity: Some(Intensity::default()),
+            policy: Policy {
+                strategy,
+                intensity: Some(Intensity::default()),
+                auto_shutdown: AutoShutdown::default(),
+            },
             thread: Thread::here(),
+            mailbox: Mailbox::new(),
             build: Box::new(|_| ()),
         }
     }
 
+    /// A supervisor of children that are started while it runs, each made by `template` from an argument; and the handle that starts them.
+    ///
+    /// OTP's `simple_one_for_one`. `template` names each child by an id of its own and runs on the thread of whoever starts the child.
+    pub fn dynamic<T>(
+        id: impl Into<String>,
+        template: impl Fn(T) -> ChildSpec + Send + Sync + 'static,
+    ) -> (SupervisorSpec, Dynamic<T>) {
+        let spec = SupervisorSpec::new(id, Strategy::SimpleOneForOne);
+        let dynamic = Dynamic::new(spec.mailbox.address(), template);
+        (spec, dynamic)
+    }
+
     /// Sets how many failures in how much time make it give up.
-    pub fn intensity(self, intensity: Intensity) -> SupervisorSpec {
-        SupervisorSpec {
-            intensity: Some(intensity),
-            ..self
-        }
+    pub fn intensity(mut self, intensity: Intensity) -> SupervisorSpec {
+        self.policy.intensity = Some(intensity);
+        self
     }
 
     /// Never gives up, not even on a fatal error: for supervisors of user work, whose failures are nobody else's.
-    pub fn without_intensity(self) -> SupervisorSpec {
-        SupervisorSpec {
-            intensity: None,
-            ..self
-        }
+    pub fn without_intensity(mut self) -> SupervisorSpec {
+        self.policy.intensity = None;
+        self
+    }
+
+    /// Sets whether it ends itself when significant children have ended on their own.
+    pub fn auto_shutdown(mut self, auto_shutdown: AutoShutdown) -> SupervisorSpec {
+        self.policy.auto_shutdown = auto_shutdown;
+        self
     }
 
     /// Sets where it runs. Its children run there too unless they say otherwise.
@@ -227,8 +282,7 @@ impl fmt::Debug for SupervisorSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SupervisorSpec")
             .field("id", &self.id)
-            .field("strategy", &self.strategy)
-            .field("intensity", &self.intensity)
+            .field("policy", &self.policy)
             .field("thread", &self.thread)
             .finish_non_exhaustive()
     }

@@ -152,28 +152,39 @@ impl Node {
         lock(&self.children).remove(&token)
     }
 
-    pub(crate) fn disown_all(&self) -> Vec<Arc<Node>> {
+    pub(crate) fn disown_all(&self) -> BTreeMap<u64, Arc<Node>> {
         std::mem::take(&mut *lock(&self.children))
-            .into_values()
-            .collect()
     }
 
     pub(crate) fn stand(&self, standing: Standing) {
         self.record().standing = standing;
     }
 
+    /// Suspends the actor or lets it go on; whether that changed anything.
+    pub(crate) fn suspend(&self, suspended: bool) -> bool {
+        let changes = self.control.suspended() != suspended;
+        changes
+            && self.control.order(if suspended {
+                Order::Suspend
+            } else {
+                Order::Resume
+            })
+    }
+
     /// Ends the actor, or every actor below the supervisor and then the supervisor; false if there is no task to end.
     pub(crate) fn kill(&self) -> bool {
         let heard = self.control.order(Order::Kill);
-        if let NodeKind::Supervisor { .. } = self.kind {
-            // The supervisor kills its children itself as soon as it looks; this reaches them although its thread may be blocked.
-            // None of them outlives it, so none waits for what it would decide.
-            for child in self.children() {
-                child.control.order(Order::Release);
-                child.kill();
-            }
-        }
+        // The supervisor kills its children itself as soon as it looks; this reaches them although its thread may be blocked.
+        self.kill_below();
         heard
+    }
+
+    /// Ends all that is below for good: none of it outlives this node, so none waits for what it would decide.
+    pub(crate) fn kill_below(&self) {
+        for child in self.children() {
+            child.control.order(Order::Release);
+            child.kill();
+        }
     }
 
     pub(crate) fn find(self: &Arc<Self>, path: &str) -> Option<Arc<Node>> {
@@ -254,7 +265,7 @@ impl Registry {
 }
 
 fn gather(node: Arc<Node>, alive: &mut Vec<Arc<Node>>) {
-    for child in node.disown_all() {
+    for child in node.disown_all().into_values() {
         gather(child, alive);
     }
     if node.is_alive() {

@@ -1,25 +1,28 @@
 //! The actor that carries out what the roster says.
 
-use std::collections::BTreeMap;
+mod check;
+mod commands;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorFuture, AsyncContext, Handler, Message, Running};
+use actix::fut::wrap_future;
+use actix::{Actor, ActorFuture, ActorFutureExt, AsyncContext, Handler, Message, Running};
 use tokio::sync::oneshot;
 
 use crate::child::{Berth, Ending, Event, Launch, Report, Superior};
 use crate::clock::Alarm;
 use crate::context::Context;
 use crate::control::Order;
-use crate::error::{SpecError, StartError, StillRunning, StopError};
+use crate::error::{StartError, StillRunning, StopError};
 use crate::exit::{Exit, Failure};
-use crate::intensity::Intensity;
-use crate::link::Link;
+use crate::link::{Link, Rung};
 use crate::roster::{Action, Roster, Terms, Token};
-use crate::spec::{ChildSpec, Children, Strategy};
+use crate::spec::{ChildSpec, Children, Policy};
 use crate::stats::{Node, NodeKind, Standing};
 use crate::thread::Thread;
 
@@ -31,13 +34,15 @@ pub(crate) const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
 /// The actor behind a [`SupervisorSpec`](crate::SupervisorSpec).
 pub(crate) struct Supervisor {
     link: Link,
-    intensity: Option<Intensity>,
+    policy: Policy,
     roster: Roster,
     members: BTreeMap<Token, Member>,
     /// The token of each id.
     ids: BTreeMap<String, Token>,
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
+    /// Children of an incarnation before that ended without them, until their tasks are gone.
+    orphans: BTreeSet<Token>,
     /// With what this incarnation ends once everything below it has.
     verdict: Exit,
 }
@@ -45,52 +50,52 @@ pub(crate) struct Supervisor {
 struct Member {
     node: Arc<Node>,
     thread: Thread,
+    /// Of a supervisor: who hears when it gives up.
+    rung: Option<Arc<Rung>>,
     /// Present until the first start.
     launch: Option<Launch>,
-    added: Option<oneshot::Sender<Result<(), StartError>>>,
-    removed: Vec<oneshot::Sender<Result<(), StopError>>>,
+    /// Who waits for it to start.
+    starting: Option<Reply<StartError>>,
+    /// Who wait for it to stop.
+    stopping: Vec<Reply<StopError>>,
 }
 
-/// Adds a child to a supervisor that runs.
-pub(crate) struct Add(
-    pub(crate) ChildSpec,
-    pub(crate) oneshot::Sender<Result<(), StartError>>,
-);
+pub(crate) type Reply<E> = oneshot::Sender<Result<(), E>>;
 
-/// Stops a child for good.
-pub(crate) struct Remove(
-    pub(crate) String,
-    pub(crate) oneshot::Sender<Result<(), StopError>>,
-);
+/// A change to the children of a supervisor that runs.
+pub(crate) enum Command {
+    /// Takes and starts a child.
+    Add(ChildSpec, Reply<StartError>),
+    /// Stops a child, whose place stays.
+    Terminate(String, Reply<StopError>),
+    /// Starts a child that does not run.
+    Restart(String, Reply<StartError>),
+    /// Forgets a child that does not run.
+    Delete(String, Reply<StopError>),
+    /// Stops a child and forgets it.
+    Remove(String, Reply<StopError>),
+}
 
 impl Message for Report {
     type Result = ();
 }
 
-impl Message for Add {
-    type Result = ();
-}
-
-impl Message for Remove {
+impl Message for Command {
     type Result = ();
 }
 
 impl Supervisor {
-    pub(crate) fn new(
-        link: &Link,
-        strategy: Strategy,
-        intensity: Option<Intensity>,
-        build: &dyn Fn(&mut Children),
-    ) -> Supervisor {
+    pub(crate) fn new(link: &Link, policy: Policy, build: &dyn Fn(&mut Children)) -> Supervisor {
         let mut children = Children::new(link.clone());
         build(&mut children);
         Supervisor {
             link: link.clone(),
-            intensity,
-            roster: Roster::new(strategy, intensity, link.entropy().clone()),
+            policy,
+            roster: Roster::new(policy, link.entropy().clone()),
             members: BTreeMap::new(),
             ids: BTreeMap::new(),
             specs: children.into_specs(),
+            orphans: BTreeSet::new(),
             verdict: Exit::Shutdown,
         }
     }
@@ -99,30 +104,7 @@ impl Supervisor {
         self.link.clock().now()
     }
 
-    fn check(&self, spec: &ChildSpec) -> Result<(), SpecError> {
-        let supervisor = self.link.path().to_owned();
-        let child = spec.id.clone();
-        if child.is_empty() {
-            return Err(SpecError::NoId { supervisor });
-        }
-        if self.ids.contains_key(&child) {
-            return Err(SpecError::Duplicate { supervisor, child });
-        }
-        match self.intensity {
-            Some(intensity) if !intensity.reachable_with(&spec.backoff) => {
-                Err(SpecError::Unreachable {
-                    supervisor,
-                    child,
-                    max: intensity.max,
-                    period: intensity.period,
-                    needed: spec.backoff.longest(intensity.max),
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn admit(&mut self, spec: ChildSpec, added: Option<oneshot::Sender<Result<(), StartError>>>) {
+    fn admit(&mut self, spec: ChildSpec, starting: Option<Reply<StartError>>) {
         // unique in the process: a supervisor's mailbox outlives its incarnations, and so may reports of their children
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let token = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -131,12 +113,14 @@ impl Supervisor {
             restart,
             shutdown,
             backoff,
+            significant,
             thread,
             gauge,
             below,
             launch,
         } = spec;
         let thread = thread.or(&self.link.thread);
+        let rung = below.is_some().then(|| self.rung(&backoff)).flatten();
         let (kind, grace) = match below {
             Some(below) => (
                 NodeKind::Supervisor {
@@ -157,15 +141,17 @@ impl Supervisor {
                 shutdown,
                 backoff,
                 grace,
-                added_later: added.is_some(),
+                added_later: starting.is_some(),
+                significant,
             },
         );
         let member = Member {
             node,
             thread,
+            rung,
             launch: Some(launch),
-            added,
-            removed: Vec::new(),
+            starting,
+            stopping: Vec::new(),
         };
         self.ids.insert(member.node.id.clone(), token);
         self.members.insert(token, member);
@@ -188,8 +174,8 @@ impl Supervisor {
             Action::Up(token) => {
                 if let Some(member) = self.members.get_mut(&token) {
                     member.node.stand(Standing::Running);
-                    if let Some(added) = member.added.take() {
-                        let _ = added.send(Ok(()));
+                    if let Some(starting) = member.starting.take() {
+                        let _ = starting.send(Ok(()));
                     }
                 }
             }
@@ -209,11 +195,12 @@ impl Supervisor {
             Action::NotStarted { token, exit } => {
                 if let Some(member) = self.members.get_mut(&token) {
                     member.node.stand(Standing::Failed);
-                    if let Some(added) = member.added.take() {
-                        let _ = added.send(Err(StartError::failed(&member.node.path, exit)));
+                    if let Some(starting) = member.starting.take() {
+                        let _ = starting.send(Err(StartError::failed(&member.node.path, exit)));
                     }
                 }
             }
+            Action::Held(token) => self.held(token),
             Action::Forget { token, running } => self.forget(token, running),
             Action::Ready => ctx.release_start(),
             Action::Escalate { token, exit } => {
@@ -230,6 +217,15 @@ impl Supervisor {
                     child,
                     cause: Box::new(exit),
                 };
+            }
+            Action::Conclude(token) => {
+                if let Some(member) = self.members.get(&token) {
+                    tracing::info!(
+                        path = self.link.path(),
+                        child = &*member.node.path,
+                        "supervisor ends: its significant child has ended"
+                    );
+                }
             }
             Action::Finish => ctx.end(self.verdict.clone()),
         }
@@ -264,6 +260,7 @@ impl Supervisor {
                 node: Arc::clone(&member.node),
                 registry: Arc::clone(&self.link.registry),
                 thread: member.thread.clone(),
+                rung: member.rung.clone(),
                 superior: Superior::Supervisor(ctx.me().clone()),
             });
             return;
@@ -300,11 +297,11 @@ impl Supervisor {
                 "actor blocks its thread and could not be ended: it is left behind, still running"
             );
         }
-        if let Some(added) = member.added {
-            let _ = added.send(Err(StartError::Stopped { path: path.clone() }));
+        if let Some(starting) = member.starting {
+            let _ = starting.send(Err(StartError::Stopped { path: path.clone() }));
         }
-        for removed in member.removed {
-            let _ = removed.send(if running {
+        for stopping in member.stopping {
+            let _ = stopping.send(if running {
                 Err(StillRunning {
                     paths: vec![path.clone()],
                 }
@@ -312,6 +309,34 @@ impl Supervisor {
             } else {
                 Ok(())
             });
+        }
+    }
+
+    fn held(&mut self, token: Token) {
+        if let Some(member) = self.members.get_mut(&token) {
+            member.node.stand(Standing::Stopped);
+            for stopping in member.stopping.drain(..) {
+                let _ = stopping.send(Ok(()));
+            }
+        }
+    }
+
+    /// Takes the children of the specification, once nothing of an earlier incarnation runs any more.
+    fn open(&mut self, ctx: &mut Context<Self>) {
+        for spec in std::mem::take(&mut self.specs) {
+            if let Err(error) = self.check(&spec) {
+                return ctx.fail(Failure::fatal(error));
+            }
+            self.admit(spec, None);
+        }
+        self.step(ctx, Roster::settle);
+    }
+
+    /// A task of the incarnation before is gone.
+    fn bury(&mut self, orphan: Token, ctx: &mut Context<Self>) {
+        self.orphans.remove(&orphan);
+        if self.orphans.is_empty() {
+            self.open(ctx);
         }
     }
 
@@ -340,17 +365,29 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.hold_start();
-        for left in self.link.node.disown_all() {
+        if let Err(error) = self.check_all() {
+            return ctx.fail(Failure::fatal(error));
+        }
+        // they were killed when their supervisor ended; those on other threads may not have noticed yet
+        for (token, left) in self.link.node.disown_all() {
+            if left.is_alive() {
+                self.orphans.insert(token);
+            }
             self.link.registry.abandon(left);
         }
-        for spec in std::mem::take(&mut self.specs) {
-            if let Err(error) = self.check(&spec) {
-                return ctx.fail(Failure::fatal(error));
-            }
-            self.admit(spec, None);
-        }
         ctx.spawn(Timer(Alarm::default()));
-        self.step(ctx, Roster::settle);
+        if self.orphans.is_empty() {
+            return self.open(ctx);
+        }
+        let clock = self.link.clock().clone();
+        let patience = wrap_future::<_, Self>(async move { clock.sleep(SUPERVISOR_GRACE).await });
+        ctx.spawn(patience.map(|(), supervisor, ctx: &mut Context<Self>| {
+            if !supervisor.orphans.is_empty() {
+                ctx.fail(Failure::fatal(
+                    "children of the incarnation before still run, because they block their threads",
+                ));
+            }
+        }));
     }
 
     // asked to stop, or ending: nothing may be left below when it does
@@ -384,6 +421,14 @@ impl Handler<Report> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Report { token, event }: Report, ctx: &mut Context<Self>) {
+        if self.orphans.contains(&token) {
+            if matches!(event, Event::Left)
+                || matches!(&event, Event::Exited(ending) if ending.gone)
+            {
+                self.bury(token, ctx);
+            }
+            return;
+        }
         match event {
             Event::Started => self.step(ctx, |roster, now| roster.started(token, now)),
             Event::Exited(ending) => {
@@ -391,40 +436,6 @@ impl Handler<Report> for Supervisor {
                 self.step(ctx, |roster, now| roster.exited(token, ending, now));
             }
             Event::Left => self.step(ctx, |roster, now| roster.left(token, now)),
-        }
-    }
-}
-
-impl Handler<Add> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, Add(spec, reply): Add, ctx: &mut Context<Self>) {
-        if !self.roster.is_open() {
-            let path = format!("{}/{}", self.link.path(), spec.id);
-            let _ = reply.send(Err(StartError::Stopped { path }));
-        } else if let Err(error) = self.check(&spec) {
-            let _ = reply.send(Err(error.into()));
-        } else {
-            self.admit(spec, Some(reply));
-            self.step(ctx, Roster::settle);
-        }
-    }
-}
-
-impl Handler<Remove> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, Remove(id, reply): Remove, ctx: &mut Context<Self>) {
-        let token = self.ids.get(&id).copied();
-        match token.and_then(|token| Some((token, self.members.get_mut(&token)?))) {
-            Some((token, member)) => {
-                member.removed.push(reply);
-                self.step(ctx, |roster, now| roster.remove(token, now));
-            }
-            None => {
-                let path = format!("{}/{id}", self.link.path());
-                let _ = reply.send(Err(StopError::NotFound { path }));
-            }
         }
     }
 }

@@ -1,25 +1,26 @@
 //! A running tree, from its first start to its last stop.
 
 use std::fmt;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::child::{Berth, RootState, Superior};
 use crate::clock::Clock;
 use crate::control::Order;
-use crate::error::{StartError, StillRunning, StopError};
+use crate::error::{StartError, StillRunning};
 use crate::exit::Exit;
-use crate::mailbox::Address;
+use crate::operator::Operator;
 use crate::panics::install_hook;
 use crate::random::Entropy;
 use crate::snapshot::{self, TreeSnapshot};
 use crate::spec::{ChildSpec, SupervisorSpec};
 use crate::stats::{Node, NodeKind, Registry, Standing};
-use crate::supervisor::{Add, GRACE, Remove, SUPERVISOR_GRACE, Supervisor};
+use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 use crate::thread::Thread;
 
 /// What a tree shares with all its actors.
@@ -44,6 +45,7 @@ impl Default for TreeOptions {
 /// A running tree. Dropping it kills all of its actors; [`stop`](Tree::stop) ends them in order.
 pub struct Tree {
     observer: Observer,
+    operator: Operator,
     root: Arc<Node>,
     state: watch::Receiver<RootState>,
 }
@@ -103,6 +105,7 @@ impl Tree {
             registry: Arc::clone(&registry),
         };
         let tree = Tree {
+            operator: Operator::new(&root),
             observer,
             root: Arc::clone(&root),
             state: state.clone(),
@@ -116,6 +119,7 @@ impl Tree {
             node: root,
             registry,
             thread,
+            rung: None,
             superior,
         });
         let reached = state
@@ -190,63 +194,15 @@ impl Tree {
         )
     }
 
-    /// Adds a child to the supervisor at `supervisor`, after its other children; returns when it has started.
-    ///
-    /// The child is forgotten when that supervisor is itself restarted.
-    ///
-    /// # Errors
-    /// If there is no such supervisor, the specification does not fit it, or the child fails while it starts; it is then forgotten.
-    ///
-    /// # Cancellation safety
-    /// Dropping the future does not take the child back.
-    pub async fn add_child(&self, supervisor: &str, spec: ChildSpec) -> Result<(), StartError> {
-        let (reply, answer) = oneshot::channel();
-        let missing = || StartError::NoSupervisor {
-            path: supervisor.to_owned(),
-        };
-        let path = format!("{supervisor}/{}", spec.id());
-        let address = self.supervisor(supervisor).ok_or_else(missing)?;
-        if !address.tell(Add(spec, reply)) {
-            return Err(missing());
-        }
-        answer.await.unwrap_or(Err(StartError::Stopped { path }))
-    }
-
-    /// Stops the child at `path` in good order and forgets it.
-    ///
-    /// # Errors
-    /// If there is no such child, or it blocks its thread and still runs. The root is no child: see [`stop`](Tree::stop).
-    ///
-    /// # Cancellation safety
-    /// Dropping the future does not take the stop back.
-    pub async fn stop_child(&self, path: &str) -> Result<(), StopError> {
-        let not_found = || StopError::NotFound {
-            path: path.to_owned(),
-        };
-        let node = self.root.find(path).ok_or_else(not_found)?;
-        let supervisor = node
-            .path
-            .strip_suffix(node.id.as_str())
-            .and_then(|path| path.strip_suffix('/'))
-            .ok_or_else(not_found)?;
-        let address = self.supervisor(supervisor).ok_or_else(not_found)?;
-        let (reply, answer) = oneshot::channel();
-        if !address.tell(Remove(node.id.clone(), reply)) {
-            return Err(not_found());
-        }
-        answer.await.unwrap_or_else(|_| Err(not_found()))
+    /// A handle that can change the tree while it runs. `Tree` offers all it can as its own.
+    #[must_use]
+    pub fn operator(&self) -> &Operator {
+        &self.operator
     }
 
     #[cfg(test)]
     pub(crate) fn root_node(&self) -> &Arc<Node> {
         &self.root
-    }
-
-    fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
-        match &self.root.find(path)?.kind {
-            NodeKind::Supervisor { address, .. } => Some(address.clone()),
-            NodeKind::Actor => None,
-        }
     }
 }
 
@@ -260,6 +216,14 @@ fn culprits(alive: Vec<String>) -> Vec<String> {
         })
     };
     alive.iter().filter(|path| !waits(path)).cloned().collect()
+}
+
+impl Deref for Tree {
+    type Target = Operator;
+
+    fn deref(&self) -> &Operator {
+        &self.operator
+    }
 }
 
 impl Drop for Tree {

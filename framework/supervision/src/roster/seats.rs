@@ -19,6 +19,8 @@ pub(crate) struct Terms {
     pub(crate) grace: Duration,
     /// Added while the supervisor ran: its failed start concerns only whoever added it.
     pub(crate) added_later: bool,
+    /// Whether its supervisor may end itself when this child ended on its own.
+    pub(crate) significant: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub(super) enum Phase {
     Killed,
     /// Ended, and its task is to leave; given up on when due.
     Leaving,
-    /// Ended normally, and is not missed.
+    /// Ended normally and is not missed, or was terminated.
     Resting,
 }
 
@@ -55,6 +57,12 @@ pub(super) struct Seat {
     pub(super) released: bool,
     /// Whether the seat goes when the task has left.
     pub(super) leaving: bool,
+    /// Whether it was terminated, and waits for nobody but who starts it again by hand.
+    pub(super) held: bool,
+    /// Whether the incarnation that begins was asked for by hand, and its failure concerns only whoever asked.
+    pub(super) reviving: bool,
+    /// Whether it lives and is to stop because of another. Written by [`Seats::recall`] and [`Seats::place`] only.
+    pub(super) recalled: bool,
 }
 
 impl Seat {
@@ -68,6 +76,9 @@ impl Seat {
             tasked: false,
             released: false,
             leaving: false,
+            held: false,
+            reviving: false,
+            recalled: false,
         }
     }
 
@@ -90,6 +101,10 @@ pub(super) struct Seats {
     fresh: BTreeSet<Token>,
     /// Those whose incarnation has not ended, or whose task has yet to leave.
     live: BTreeSet<Token>,
+    /// Of those, the ones that are to stop because of another.
+    recalled: BTreeSet<Token>,
+    /// Those in `Waiting`.
+    waiting: BTreeSet<Token>,
     due: BTreeSet<(Instant, Token)>,
 }
 
@@ -132,14 +147,23 @@ impl Seats {
                 self.fresh.insert(token);
                 self.down.insert(token);
             }
-            Phase::Down | Phase::Waiting => {
+            Phase::Down => {
                 self.down.insert(token);
+            }
+            Phase::Waiting => {
+                self.down.insert(token);
+                self.waiting.insert(token);
             }
             Phase::Starting | Phase::Up | Phase::Asked | Phase::Killed | Phase::Leaving => {
                 self.live.insert(token);
+                if seat.recalled {
+                    self.recalled.insert(token);
+                }
+                return;
             }
             Phase::Resting => {}
         }
+        seat.recalled = false;
     }
 
     pub(super) fn remove(&mut self, token: Token) -> bool {
@@ -151,6 +175,8 @@ impl Seats {
         self.down.remove(&token);
         self.fresh.remove(&token);
         self.live.remove(&token);
+        self.recalled.remove(&token);
+        self.waiting.remove(&token);
         if let Some(at) = self.all.get_mut(&token).and_then(|seat| seat.due.take()) {
             self.due.remove(&(at, token));
         }
@@ -164,16 +190,36 @@ impl Seats {
         self.fresh.first().copied()
     }
 
-    pub(super) fn last_live_after(&self, token: Token) -> Option<Token> {
-        self.live.range(token..).next_back().copied()
+    pub(super) fn last_recalled(&self) -> Option<Token> {
+        self.recalled.last().copied()
     }
 
-    pub(super) fn resting_after(&self, token: Token) -> Vec<Token> {
-        let resting = self
-            .all
-            .range(token..)
-            .filter(|(_, seat)| seat.phase == Phase::Resting);
-        resting.map(|(&token, _)| token).collect()
+    pub(super) fn any_waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Marks those from `first` on that live as to be stopped because of `failed`, and returns those that have ended and are to come back with it.
+    pub(super) fn recall(&mut self, first: Token, failed: Token) -> Vec<Token> {
+        let mut resting = Vec::new();
+        for (&token, seat) in self.all.range_mut(first..) {
+            if token == failed || seat.leaving || seat.held {
+                continue;
+            }
+            if seat.phase == Phase::Resting {
+                resting.push(token);
+            } else if self.live.contains(&token) {
+                seat.recalled = true;
+                self.recalled.insert(token);
+            }
+        }
+        resting
+    }
+
+    /// Whether a significant child runs, or will again.
+    pub(super) fn any_significant_is_left(&self) -> bool {
+        self.all.values().any(|seat| {
+            seat.terms.significant && !matches!(seat.phase, Phase::Resting | Phase::Leaving)
+        })
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {

@@ -9,7 +9,7 @@ use super::Action;
 use crate::backoff::Backoff;
 use crate::exit::{ErrorKind, Exit};
 use crate::intensity::Intensity;
-use crate::spec::{Restart, Shutdown, Strategy};
+use crate::spec::{AutoShutdown, Policy, Restart, Shutdown, Strategy};
 use ship::{Hand, Ship, State, panic_exit, terms};
 
 const GRACE: Duration = Duration::from_secs(1);
@@ -23,7 +23,12 @@ fn restart_kinds() -> impl Generator<Value = Restart> {
 }
 
 fn strategies() -> impl Generator<Value = Strategy> {
-    prop_oneof![Just(Strategy::OneForOne), Just(Strategy::RestForOne)]
+    prop_oneof![
+        Just(Strategy::OneForOne),
+        Just(Strategy::OneForAll),
+        Just(Strategy::RestForOne),
+        Just(Strategy::SimpleOneForOne)
+    ]
 }
 
 /// What a strategy promises, in its plainest form: whom the restart of `failed` stops, and whom it then starts, both in order.
@@ -34,7 +39,8 @@ fn group(
     failed: usize,
 ) -> (Vec<usize>, Vec<usize>) {
     let members: Vec<usize> = match strategy {
-        Strategy::OneForOne => vec![failed],
+        Strategy::OneForOne | Strategy::SimpleOneForOne => vec![failed],
+        Strategy::OneForAll => (0..kinds.len()).collect(),
         Strategy::RestForOne => (failed..kinds.len()).collect(),
     };
     let stop = members
@@ -87,21 +93,28 @@ proptest! {
         prop_assert_eq!(ship.logged(|action| matches!(action, Action::Stop(_))), of(&stop));
         prop_assert_eq!(ship.logged(|action| matches!(action, Action::Start(_))), of(&start));
     }
+}
 
-    /// Any schedule of crashes, stops, removals, blocked threads and time: the ship asserts on every action that it is allowed,
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100_000))]
+
+    /// Any schedule of crashes, stops, removals, terminations, restarts by hand, blocked threads and time: the ship asserts on every action that it is allowed,
     /// and in the end that nothing is left hanging.
     #[test]
     fn no_schedule_breaks_an_invariant_and_every_end_is_reached(
         strategy in strategies(),
-        patience in prop_oneof![Just(None), Just(Some(Intensity::new(2, Duration::from_secs(60)))), Just(Some(Intensity::new(50, Duration::from_secs(60))))],
-        crew in prop::collection::vec((restart_kinds(), 0..3u8, any::<bool>()), 0..6),
-        events in prop::collection::vec((0..12u8, any::<prop::sample::Index>()), 0..120),
+        auto_shutdown in prop_oneof![Just(AutoShutdown::Never), Just(AutoShutdown::AnySignificant), Just(AutoShutdown::AllSignificant)],
+        intensity in prop_oneof![Just(None), Just(Some(Intensity::new(2, Duration::from_secs(60)))), Just(Some(Intensity::new(50, Duration::from_secs(60))))],
+        crew in prop::collection::vec((restart_kinds(), 0..3u8, any::<bool>(), any::<bool>()), 0..6),
+        events in prop::collection::vec((0..16u8, any::<prop::sample::Index>()), 0..120),
     ) {
-        let mut ship = Ship::new(strategy, patience);
-        for (kind, shutdown, instant) in crew {
+        let mut ship = Ship::with(Policy { strategy, intensity, auto_shutdown });
+        for (kind, shutdown, instant, significant) in crew {
             let backoff = if instant { Backoff::none() } else { Backoff::default() };
             let shutdown = [Shutdown::Brutal, Shutdown::Timeout(GRACE), Shutdown::Infinity][usize::from(shutdown)];
-            ship.hire(ship::Terms { shutdown, ..terms(kind, backoff) });
+            let significant = significant && kind != Restart::Permanent;
+            let added_later = strategy == Strategy::SimpleOneForOne;
+            ship.hire(ship::Terms { shutdown, significant, added_later, ..terms(kind, backoff) });
         }
         ship.open();
         for (event, whom) in events {
@@ -110,7 +123,7 @@ proptest! {
         ship.unblock();
         ship.calm();
         if ship.is_open() {
-            for hand in ship.hands.values().filter(|hand| hand.kind == Restart::Permanent && !hand.dismissed) {
+            for hand in ship.hands.values().filter(|hand| hand.kind == Restart::Permanent && !hand.dismissed && !hand.held) {
                 prop_assert_eq!(&hand.state, &State::Up, "a permanent child is not running in the calm: {:?}", hand);
             }
         }

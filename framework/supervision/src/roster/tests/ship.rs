@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use proptest::sample::Index;
 
-pub(super) use crate::roster::{Action, Roster, Terms, Token};
+pub(super) use crate::roster::{Action, NotIdle, Roster, Terms, Token};
 
 use crate::backoff::Backoff;
 use crate::child::Ending;
 use crate::exit::Exit;
 use crate::intensity::Intensity;
 use crate::random::Entropy;
-use crate::spec::{Restart, Shutdown, Strategy};
+use crate::spec::{AutoShutdown, Policy, Restart, Shutdown, Strategy};
 use crate::testing::run;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub(super) struct Hand {
     pub(super) blocked: bool,
     /// The roster let it go for good.
     pub(super) dismissed: bool,
+    /// It was terminated, and not started again by hand.
+    pub(super) held: bool,
+    significant: bool,
+    /// Its last start was asked for by hand, which concerns nobody else.
+    by_hand: bool,
+    /// When its incarnation began, and when the supervisor last heard of an end, in events.
+    began: u64,
+    ended: Option<u64>,
     stop: bool,
     kill: bool,
     released: bool,
@@ -47,12 +55,13 @@ enum News {
 }
 
 pub(super) struct Ship {
-    roster: Roster,
-    strategy: Strategy,
+    pub(super) roster: Roster,
+    policy: Policy,
     pub(super) now: Instant,
     pub(super) hands: BTreeMap<Token, Hand>,
     pub(super) log: Vec<Action>,
     pub(super) finished: bool,
+    beats: u64,
     opened: bool,
     closing: bool,
     /// Sent by children, not yet heard by the supervisor.
@@ -67,6 +76,7 @@ pub(super) fn terms(restart: Restart, backoff: Backoff) -> Terms {
         backoff,
         grace,
         added_later: false,
+        significant: false,
     }
 }
 
@@ -85,13 +95,22 @@ impl Hand {
 
 impl Ship {
     pub(super) fn new(strategy: Strategy, intensity: Option<Intensity>) -> Ship {
-        Ship {
-            roster: Roster::new(strategy, intensity, Entropy::seeded(1)),
+        Ship::with(Policy {
             strategy,
+            intensity,
+            auto_shutdown: AutoShutdown::Never,
+        })
+    }
+
+    pub(super) fn with(policy: Policy) -> Ship {
+        Ship {
+            roster: Roster::new(policy, Entropy::seeded(1)),
+            policy,
             now: run(0, async |options| options.clock.now()),
             hands: BTreeMap::new(),
             log: Vec::new(),
             finished: false,
+            beats: 0,
             opened: false,
             closing: false,
             news: VecDeque::new(),
@@ -106,6 +125,11 @@ impl Ship {
             deaf: false,
             blocked: false,
             dismissed: false,
+            held: false,
+            significant: terms.significant,
+            by_hand: false,
+            began: 0,
+            ended: None,
             stop: false,
             kill: false,
             released: false,
@@ -191,7 +215,31 @@ impl Ship {
         panic!("no calm: {:?}", self.hands);
     }
 
-    /// One thing of twelve happens, to somebody.
+    pub(super) fn terminate(&mut self, token: Token) {
+        let dynamic = self.policy.strategy == Strategy::SimpleOneForOne;
+        let hand = self.hand(token);
+        if dynamic || hand.kind == Restart::Temporary {
+            hand.dismissed = true;
+        } else {
+            hand.held = true;
+        }
+        self.roster.terminate(token, self.now);
+        self.obey();
+    }
+
+    pub(super) fn revive(&mut self, token: Token) -> Result<(), NotIdle> {
+        let before = std::mem::replace(&mut self.hand(token).held, false);
+        let by_hand = std::mem::replace(&mut self.hand(token).by_hand, true);
+        let revived = self.roster.revive(token, self.now);
+        if revived.is_err() {
+            self.hand(token).by_hand = by_hand;
+        }
+        self.hand(token).held = before && revived.is_err();
+        self.obey();
+        revived
+    }
+
+    /// One thing of sixteen happens, to somebody.
     pub(super) fn happen(&mut self, event: u8, whom: Index) {
         if event == 0 {
             return self.pass(Duration::from_millis(1 + whom.index(5000) as u64));
@@ -218,6 +266,7 @@ impl Ship {
                 if self.is_open() {
                     self.hire(Terms {
                         added_later: true,
+                        significant: kind != Restart::Permanent && whom.index(2) == 0,
                         ..terms(kind, Backoff::default())
                     });
                     self.settle();
@@ -233,6 +282,15 @@ impl Ship {
                 // its thread ends
                 self.hand(token).state = State::Gone;
                 self.news.push_back((token, News::Left));
+            }
+            12 if self.is_open() => self.terminate(token),
+            13 | 14 if self.is_open() => {
+                let _ = self.revive(token);
+            }
+            15 if self.is_open() && self.roster.is_idle(token).is_ok() => {
+                self.hand(token).dismissed = true;
+                self.roster.remove(token, self.now);
+                self.obey();
             }
             _ => {}
         }
@@ -259,7 +317,13 @@ impl Ship {
         };
         match news {
             News::Started => self.roster.started(token, self.now),
-            News::Exited(ending) => self.roster.exited(token, ending, self.now),
+            News::Exited(ending) => {
+                self.beats += 1;
+                let beats = self.beats;
+                let hand = self.hand(token);
+                (hand.ended, hand.by_hand) = (Some(beats), false);
+                self.roster.exited(token, ending, self.now)
+            }
             News::Left => self.roster.left(token, self.now),
         }
         self.obey();
@@ -324,18 +388,29 @@ impl Ship {
             Action::Start(token) => {
                 assert!(!self.closing, "started {token} while closing");
                 assert!(!self.hands[&token].lives(), "started {token} twice");
-                if self.strategy == Strategy::RestForOne {
-                    let later = self
+                let hand = &self.hands[&token];
+                assert!(!hand.dismissed, "started {token}, which was let go");
+                assert!(!hand.held, "started {token}, which was terminated");
+                if let (Some(ended), false) = (hand.ended, hand.by_hand) {
+                    let first = match self.policy.strategy {
+                        Strategy::OneForOne | Strategy::SimpleOneForOne => Token::MAX,
+                        Strategy::RestForOne => token + 1,
+                        Strategy::OneForAll => 0,
+                    };
+                    let old = self
                         .hands
-                        .range(token + 1..)
-                        .find(|(_, hand)| hand.lives() && !hand.dismissed);
+                        .range(first..)
+                        .find(|(_, hand)| hand.lives() && !hand.dismissed && hand.began < ended);
                     assert!(
-                        later.is_none(),
-                        "started {token} while {later:?}, which depends on it, lived"
+                        old.is_none(),
+                        "started {token}, which ended, while {old:?} of its group ran on"
                     );
                 }
+                self.beats += 1;
+                let beats = self.beats;
                 let hand = self.hand(token);
                 (hand.stop, hand.kill) = (false, false);
+                hand.began = beats;
                 if hand.state == State::Gone {
                     let ending = Ending {
                         exit: Exit::Killed,
@@ -365,7 +440,17 @@ impl Ship {
                 assert_eq!(self.hands[&token].kind, Restart::Transient);
                 assert!(!self.hands[&token].lives());
             }
-            Action::NotStarted { token, .. } => assert!(!self.hands[&token].lives()),
+            Action::NotStarted { token, .. } => {
+                let hand = self.hand(token);
+                assert!(!hand.lives());
+                hand.held = true;
+            }
+            Action::Held(token) => {
+                let hand = self.hand(token);
+                assert!(!hand.lives());
+                assert_ne!(hand.kind, Restart::Temporary);
+                hand.held = true;
+            }
             Action::Forget { token, running } => {
                 let hand = self.hand(token);
                 hand.dismissed = true;
@@ -385,10 +470,32 @@ impl Ship {
                 assert!(
                     self.hands
                         .values()
-                        .all(|hand| hand.state != State::Unborn || hand.dismissed)
+                        .all(|hand| hand.state != State::Unborn || hand.dismissed || hand.held)
                 );
             }
-            Action::Escalate { .. } => self.closing = true,
+            Action::Escalate { .. } => {
+                let may = self.policy.intensity.is_some() || !self.opened;
+                assert!(
+                    may,
+                    "gave up without intensity, and not because of a first start"
+                );
+                self.closing = true;
+            }
+            Action::Conclude(token) => {
+                assert!(self.hands[&token].significant && !self.hands[&token].lives());
+                let running = |hand: &&Hand| hand.significant && hand.lives() && !hand.dismissed;
+                match self.policy.auto_shutdown {
+                    AutoShutdown::Never => panic!("ended itself"),
+                    AutoShutdown::AnySignificant => {}
+                    AutoShutdown::AllSignificant => {
+                        assert!(
+                            self.hands.values().find(running).is_none(),
+                            "ended itself too early"
+                        );
+                    }
+                }
+                self.closing = true;
+            }
             Action::Finish => {
                 self.finished = true;
                 assert!(

@@ -1,0 +1,101 @@
+//! Changes to the children while the supervisor runs.
+
+use actix::Handler;
+
+use super::{Command, Reply, Supervisor};
+use crate::context::Context;
+use crate::error::{StartError, StopError};
+use crate::roster::{NotIdle, Roster, Token};
+use crate::spec::ChildSpec;
+
+impl Handler<Command> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, command: Command, ctx: &mut Context<Self>) {
+        match command {
+            Command::Add(spec, reply) => self.add(spec, reply, ctx),
+            Command::Restart(id, reply) => self.restart(&id, reply, ctx),
+            Command::Terminate(id, reply) => {
+                self.end(&id, reply, ctx, |_| Ok(()), Roster::terminate)
+            }
+            Command::Remove(id, reply) => self.end(&id, reply, ctx, |_| Ok(()), Roster::remove),
+            Command::Delete(id, reply) => {
+                let idle = |(roster, token): (&Roster, Token)| roster.is_idle(token);
+                self.end(&id, reply, ctx, idle, Roster::remove);
+            }
+        }
+    }
+}
+
+impl Supervisor {
+    fn child_path(&self, id: &str) -> String {
+        format!("{}/{id}", self.link.path())
+    }
+
+    fn add(&mut self, spec: ChildSpec, reply: Reply<StartError>, ctx: &mut Context<Self>) {
+        if !self.roster.is_open() || !self.specs.is_empty() {
+            let path = self.child_path(&spec.id);
+            let _ = reply.send(Err(StartError::Stopped { path }));
+        } else if let Err(error) = self.check(&spec) {
+            let _ = reply.send(Err(error.into()));
+        } else {
+            self.admit(spec, Some(reply));
+            self.step(ctx, Roster::settle);
+        }
+    }
+
+    fn restart(&mut self, id: &str, reply: Reply<StartError>, ctx: &mut Context<Self>) {
+        let path = self.child_path(id);
+        let Some(token) = self.ids.get(id).copied() else {
+            let _ = reply.send(Err(StartError::NoChild { path }));
+            return;
+        };
+        if let Some(member) = self.members.get_mut(&token)
+            && member.starting.is_none()
+        {
+            member.starting = Some(reply);
+        } else {
+            let _ = reply.send(Err(StartError::Running { path }));
+            return;
+        }
+        let mut revived = Ok(());
+        self.step(ctx, |roster, now| revived = roster.revive(token, now));
+        let refused = match revived {
+            Ok(()) => return,
+            Err(NotIdle::Running) => StartError::Running { path },
+            Err(NotIdle::Finished) => StartError::Finished { path },
+        };
+        if let Some(reply) = self
+            .members
+            .get_mut(&token)
+            .and_then(|member| member.starting.take())
+        {
+            let _ = reply.send(Err(refused));
+        }
+    }
+
+    /// Lets `end` stop a child that `may` be stopped; answered once it has.
+    fn end(
+        &mut self,
+        id: &str,
+        reply: Reply<StopError>,
+        ctx: &mut Context<Self>,
+        may: impl FnOnce((&Roster, Token)) -> Result<(), NotIdle>,
+        end: impl FnOnce(&mut Roster, Token, std::time::Instant),
+    ) {
+        let path = self.child_path(id);
+        let token = self.ids.get(id).copied();
+        let Some((token, member)) =
+            token.and_then(|token| Some((token, self.members.get_mut(&token)?)))
+        else {
+            let _ = reply.send(Err(StopError::NotFound { path }));
+            return;
+        };
+        if may((&self.roster, token)).is_err() {
+            let _ = reply.send(Err(StopError::Running { path }));
+            return;
+        }
+        member.stopping.push(reply);
+        self.step(ctx, |roster, now| end(roster, token, now));
+    }
+}
