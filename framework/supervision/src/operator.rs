@@ -124,7 +124,7 @@ impl Operator {
         self.root.upgrade()?.find(path)
     }
 
-    fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
+    pub(crate) fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
         match &self.find(path)?.kind {
             NodeKind::Supervisor { address, .. } => Some(address.clone()),
             NodeKind::Actor => None,

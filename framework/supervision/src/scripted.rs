@@ -1,7 +1,7 @@
 //! The one actor of all tests: does what it is told, and writes down what happens to it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
@@ -33,6 +33,8 @@ pub(crate) enum Do {
     Wait(Duration),
     /// Sends itself this many messages.
     Storm(u32),
+    /// Says that it is there, and blocks its thread until it is told, or nobody can tell it any more.
+    Block(mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>),
     /// Holds a witness in a spawned future that never ends.
     Hold(Arc<()>),
 }
@@ -194,6 +196,10 @@ impl Handler<Do> for Scripted {
             Do::Storm(0) => {}
             Do::Storm(n) => {
                 ctx.me().tell(Do::Storm(n - 1));
+            }
+            Do::Block(inside, until) => {
+                let _ = inside.send(());
+                let _ = lock(&until).recv();
             }
             Do::Hold(witness) => {
                 ctx.spawn(wrap_future(async move {

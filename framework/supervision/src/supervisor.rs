@@ -74,6 +74,9 @@ pub(crate) enum Command {
     Delete(String, Reply<StopError>),
     /// Stops a child and forgets it.
     Remove(String, Reply<StopError>),
+    /// Fails as a defect of the supervisor would make it.
+    #[cfg(test)]
+    Panic,
 }
 
 impl Message for Report {

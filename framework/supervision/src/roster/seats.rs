@@ -190,6 +190,13 @@ impl Seats {
         self.fresh.first().copied()
     }
 
+    /// Whether all have started at least once, but for those that are not wanted.
+    pub(super) fn none_is_unproven(&self) -> bool {
+        self.all
+            .values()
+            .all(|seat| seat.proven || seat.leaving || seat.held || seat.phase == Phase::Resting)
+    }
+
     pub(super) fn last_recalled(&self) -> Option<Token> {
         self.recalled.last().copied()
     }
@@ -202,12 +209,13 @@ impl Seats {
     pub(super) fn recall(&mut self, first: Token, failed: Token) -> Vec<Token> {
         let mut resting = Vec::new();
         for (&token, seat) in self.all.range_mut(first..) {
-            if token == failed || seat.leaving || seat.held {
+            if token == failed {
                 continue;
             }
-            if seat.phase == Phase::Resting {
+            if seat.phase == Phase::Resting && !seat.held {
                 resting.push(token);
             } else if self.live.contains(&token) {
+                // also of one that is on its way out the end is waited for
                 seat.recalled = true;
                 self.recalled.insert(token);
             }

@@ -20,6 +20,7 @@ impl Roster {
                 if self.mode == Mode::Opening
                     && self.seats.first_fresh().is_none()
                     && self.opening.is_none()
+                    && self.seats.none_is_unproven()
                 {
                     self.mode = Mode::Open;
                     self.actions.push(Action::Ready);

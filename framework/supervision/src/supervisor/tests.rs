@@ -1,5 +1,9 @@
 mod change;
+mod dynamic;
 mod group;
+mod operate;
+mod orphans;
+mod significant;
 
 use std::time::Duration;
 

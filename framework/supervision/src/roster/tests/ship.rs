@@ -35,6 +35,8 @@ pub(super) struct Hand {
     pub(super) blocked: bool,
     /// The roster let it go for good.
     pub(super) dismissed: bool,
+    /// The roster forgot it, perhaps while it ran.
+    forgotten: bool,
     /// It was terminated, and not started again by hand.
     pub(super) held: bool,
     significant: bool,
@@ -125,6 +127,7 @@ impl Ship {
             deaf: false,
             blocked: false,
             dismissed: false,
+            forgotten: false,
             held: false,
             significant: terms.significant,
             by_hand: false,
@@ -400,7 +403,7 @@ impl Ship {
                     let old = self
                         .hands
                         .range(first..)
-                        .find(|(_, hand)| hand.lives() && !hand.dismissed && hand.began < ended);
+                        .find(|(_, hand)| hand.lives() && !hand.forgotten && hand.began < ended);
                     assert!(
                         old.is_none(),
                         "started {token}, which ended, while {old:?} of its group ran on"
@@ -453,7 +456,7 @@ impl Ship {
             }
             Action::Forget { token, running } => {
                 let hand = self.hand(token);
-                hand.dismissed = true;
+                (hand.dismissed, hand.forgotten) = (true, true);
                 let gone = matches!(hand.state, State::Gone | State::Unborn);
                 assert!(
                     gone || running,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{HOUR, end};
 use crate::scripted::{Do, World};
 use crate::testing::run;
-use crate::{Exit, Failure, NodeState, Restart, Strategy, Tree};
+use crate::{Exit, Failure, NodeState, Restart, Strategy, SupervisorSpec, Tree, TreeOptions};
 
 /// The ways an actor that runs can end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,13 +54,35 @@ impl Way {
     }
 }
 
+/// A tree of `a`, `b` and `c`, which a dynamic supervisor starts one by one.
+async fn crew(world: &World, strategy: Strategy, options: &TreeOptions) -> Tree {
+    if strategy != Strategy::SimpleOneForOne {
+        let spec = world.root(strategy, &["a", "b", "c"], |_, child| child);
+        return Tree::start(spec, options.clone()).await.unwrap();
+    }
+    let template = world.clone();
+    let (spec, dynamic) =
+        SupervisorSpec::dynamic("root", move |id: &str| template.child(id, vec![]));
+    let tree = Tree::start(spec, options.clone()).await.unwrap();
+    for id in ["a", "b", "c"] {
+        dynamic.start(id).await.unwrap();
+    }
+    tree
+}
+
 #[test]
 fn every_exit_at_every_position_concerns_whom_the_strategy_says() {
     // strategy, who ends, who is stopped after it, who is started, in order
-    let table: [(Strategy, &str, &[&str], &[&str]); 6] = [
+    let table: [(Strategy, &str, &[&str], &[&str]); 12] = [
         (Strategy::OneForOne, "a", &[], &["+a"]),
         (Strategy::OneForOne, "b", &[], &["+b"]),
         (Strategy::OneForOne, "c", &[], &["+c"]),
+        (Strategy::SimpleOneForOne, "a", &[], &["+a"]),
+        (Strategy::SimpleOneForOne, "b", &[], &["+b"]),
+        (Strategy::SimpleOneForOne, "c", &[], &["+c"]),
+        (Strategy::OneForAll, "a", &["-c", "-b"], &["+a", "+b", "+c"]),
+        (Strategy::OneForAll, "b", &["-c", "-a"], &["+a", "+b", "+c"]),
+        (Strategy::OneForAll, "c", &["-b", "-a"], &["+a", "+b", "+c"]),
         (
             Strategy::RestForOne,
             "a",
@@ -74,12 +96,7 @@ fn every_exit_at_every_position_concerns_whom_the_strategy_says() {
         for way in WAYS {
             run(1, async |options| {
                 let world = World::default();
-                let tree = Tree::start(
-                    world.root(strategy, &["a", "b", "c"], |_, child| child),
-                    options.clone(),
-                )
-                .await
-                .unwrap();
+                let tree = crew(&world, strategy, &options).await;
                 let addresses = ["a", "b", "c"].map(|id| world.at(id));
                 world.news();
                 way.apply(&world, &tree, id);
