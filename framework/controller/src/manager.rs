@@ -346,10 +346,12 @@ struct Parts {
 
 /// The tree, in start order: telemetry, events, connection, informers, controllers. It stops in reverse.
 fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
-    let intensity = Intensity::new(3, Duration::from_secs(60));
+    // the windows grow towards the root, or what is broken for good below would never fill them (the tree refuses such windows)
+    let intensity = Intensity::new(3, Duration::from_secs(5 * 60));
+    let last = Intensity::new(3, Duration::from_secs(20 * 60));
     let controllers = Arc::new(controllers);
     SupervisorSpec::new("root", Strategy::OneForOne)
-        .intensity(intensity)
+        .intensity(last)
         .children(move |root: &mut Children| {
             if let Some(listener) = &parts.listener {
                 let (telemetry, listener) = (parts.telemetry.clone(), listener.clone());

@@ -229,6 +229,30 @@ fn g2_a_shard_that_crashes_before_the_caches_are_synced_learns_of_every_key_late
     });
 }
 
+#[test]
+fn g8_an_actor_of_the_framework_that_is_broken_for_good_ends_the_manager_and_is_named() {
+    Stage::play(4, |stage| async move {
+        let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::ZERO));
+        let mut running = stage
+            .start(scripted.controller().reconciler(move |_| scripted))
+            .await;
+        let (observer, clock) = (running.observer().clone(), stage.clock.clone());
+        let path = "root/controllers/scripted/shard-0";
+        let killer = async move {
+            for _ in 0..100_000 {
+                let _ = observer.kill(path);
+                clock.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let exit = tokio::select! {
+            exit = running.exited() => exit,
+            () = killer => panic!("killed for a quarter of an hour, and nobody gave up"),
+        };
+        assert_eq!(exit.root_cause().0, Some(path), "{exit}");
+        running.stop().await.expect("nothing still runs");
+    });
+}
+
 async fn start(stage: &Stage, options: Options, controller: boatswain::Runnable) -> Running {
     let (clock, entropy) = (stage.clock.clone(), stage.options.entropy.clone());
     let manager = Manager::new(options).with(controller);
