@@ -149,6 +149,8 @@ struct Tether {
 #[derive(Clone, Copy)]
 struct Running {
     since: Instant,
+    /// Whether it was polled at all.
+    looked: bool,
     started: bool,
     asked_to_stop: bool,
 }
@@ -193,6 +195,7 @@ impl Running {
     fn since(since: Instant) -> Running {
         Running {
             since,
+            looked: false,
             started: false,
             asked_to_stop: false,
         }
@@ -318,17 +321,31 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Gives the running incarnation its turn. `Some` once it has ended.
     ///
-    /// One that is suspended gets as far as having started, without its messages; and one that ends gets all it needs to.
+    /// The first look is without messages: that it has started is told before any of them can end it. One that is suspended gets no further;
+    /// and one that ends gets all it needs to.
     fn turn(&mut self, suspended: bool, cx: &mut TaskContext<'_>) -> Option<Exit> {
-        let path = Arc::clone(self.path());
-        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
-            return None;
-        };
+        let running = self.tether.running.as_ref()?;
         let suspended = suspended && !running.asked_to_stop;
         if suspended && running.started {
             return None;
         }
-        future.ctx().begin_turn(suspended);
+        if !running.looked {
+            let exit = self.look(true, cx);
+            if exit.is_some() || suspended {
+                return exit;
+            }
+        }
+        self.look(suspended, cx)
+    }
+
+    /// Polls the running incarnation; a deaf one hears no messages.
+    fn look(&mut self, deaf: bool, cx: &mut TaskContext<'_>) -> Option<Exit> {
+        let path = Arc::clone(self.path());
+        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
+            return None;
+        };
+        running.looked = true;
+        future.ctx().begin_turn(deaf);
         let mut polled = guard(&path, || Pin::new(&mut *future).poll(cx));
         if matches!(polled, Ok(Poll::Pending)) && future.ctx().is_ending() {
             // `stopping` refused, or the actor waited for a future: once more, and then it ends in any case
@@ -350,7 +367,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                     running.started = true;
                     self.tether.report(Event::Started);
                 }
-                if future.ctx().used_up_turn() && !suspended {
+                if future.ctx().used_up_turn() && !deaf {
                     cx.waker().wake_by_ref();
                 }
                 None
