@@ -21,9 +21,32 @@ pub(crate) struct Gauge {
     depth: AtomicUsize,
     high_water: AtomicUsize,
     handled: AtomicU64,
+    /// Messages waiting that somebody wants an answer to.
+    questions: AtomicUsize,
+    /// Whether there is an incarnation to handle messages. Written by the child's task only.
+    up: AtomicBool,
 }
 
 impl Gauge {
+    /// Takes a place for a question; false if the actor is down and `room` questions or more wait already.
+    pub(crate) fn admit(&self, room: usize) -> bool {
+        let waiting = self.questions.fetch_add(1, Ordering::Relaxed);
+        let admitted = self.up.load(Ordering::Acquire) || waiting < room;
+        if !admitted {
+            self.settle();
+        }
+        admitted
+    }
+
+    /// A question waits no more.
+    pub(crate) fn settle(&self) {
+        self.questions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::Release);
+    }
+
     pub(crate) fn enter(&self) {
         let depth = self.depth.fetch_add(1, Ordering::Relaxed) + 1;
         if depth > self.high_water.load(Ordering::Relaxed) {

@@ -201,13 +201,14 @@ fn an_actor_whose_drop_panics_is_replaced_and_given_back_all_the_same() {
 }
 
 #[test]
-fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
-    struct Limping;
-    impl Actor for Limping {
+fn an_actor_without_a_restarting_of_its_own_gets_a_new_value_and_the_old_one_is_dropped_before_the_backoff()
+ {
+    struct Plain(Arc<()>);
+    impl Actor for Plain {
         type Context = Context<Self>;
     }
-    impl actix::Supervised for Limping {}
-    impl Handler<Crash> for Limping {
+    impl actix::Supervised for Plain {}
+    impl Handler<Crash> for Plain {
         type Result = ();
         fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
             panic!("half done");
@@ -217,15 +218,24 @@ fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
     run(1, async |options| {
         let mailbox = Mailbox::new();
         let address = mailbox.address();
-        let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+        let clock = options.clock.clone();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
             .await
             .unwrap();
-        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Limping))
-            .await
-            .unwrap();
+        let values: Arc<[Arc<()>; 2]> = Arc::default();
+        let made = Arc::clone(&values);
+        let spec = ChildSpec::actor("a", mailbox, move |link| {
+            Plain(Arc::clone(&made[link.incarnation() as usize - 1]))
+        });
+        tree.add_child("root", spec).await.unwrap();
+        let counts = || values.each_ref().map(Arc::strong_count);
+        assert_eq!(counts(), [2, 1]);
         assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
-        let exit = tree.exited().await;
-        assert!(exit.to_string().contains("supervised!"), "{exit}");
+        clock.sleep(SECOND / 1000).await;
+        assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
+        assert_eq!(counts(), [1, 1]);
+        clock.sleep(SECOND).await;
+        assert_eq!(counts(), [1, 2]);
         end(tree).await;
     });
 }
@@ -280,7 +290,11 @@ fn futures_are_dropped_at_the_death_of_their_actor_even_if_dropping_another_pani
         assert!(tree.root_node().find("root/a").unwrap().kill());
         options.clock.sleep(SECOND / 1000).await;
         assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
-        assert_eq!(Arc::strong_count(&witness), before);
+        assert_eq!(
+            Arc::strong_count(&witness),
+            before - 1,
+            "the actor has left too"
+        );
         end(tree).await;
     });
 }
