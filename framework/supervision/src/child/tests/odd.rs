@@ -8,8 +8,8 @@ use actix::{Actor, ActorContext, AsyncContext, Handler, Message, SpawnHandle};
 use super::{HOUR, SECOND, end, look};
 use crate::testing::run;
 use crate::{
-    AskError, ChildSpec, Context, Exit, Mailbox, NodeState, Strategy, SupervisorSpec, Tree,
-    supervised,
+    AskError, ChildSpec, Context, Exit, Failure, Mailbox, NodeState, Strategy, SupervisorSpec,
+    Tree, supervised,
 };
 
 struct Quick;
@@ -203,7 +203,9 @@ fn an_actor_whose_drop_panics_is_replaced_and_given_back_all_the_same() {
 #[test]
 fn an_actor_without_a_restarting_of_its_own_gets_a_new_value_and_the_old_one_is_dropped_before_the_backoff()
  {
-    struct Plain(Arc<()>);
+    struct Plain {
+        _witness: Arc<()>,
+    }
     impl Actor for Plain {
         type Context = Context<Self>;
     }
@@ -225,7 +227,8 @@ fn an_actor_without_a_restarting_of_its_own_gets_a_new_value_and_the_old_one_is_
         let values: Arc<[Arc<()>; 2]> = Arc::default();
         let made = Arc::clone(&values);
         let spec = ChildSpec::actor("a", mailbox, move |link| {
-            Plain(Arc::clone(&made[link.incarnation() as usize - 1]))
+            let _witness = Arc::clone(&made[link.incarnation() as usize - 1]);
+            Plain { _witness }
         });
         tree.add_child("root", spec).await.unwrap();
         let counts = || values.each_ref().map(Arc::strong_count);
@@ -236,6 +239,58 @@ fn an_actor_without_a_restarting_of_its_own_gets_a_new_value_and_the_old_one_is_
         assert_eq!(counts(), [1, 1]);
         clock.sleep(SECOND).await;
         assert_eq!(counts(), [1, 2]);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_make_that_fails_for_now_is_tried_again_after_the_backoff() {
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::try_actor("a", mailbox, |link| match link.incarnation() {
+            2 | 3 => Err(Failure::transient("no socket")),
+            _ => Ok(Quick),
+        });
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child("root", spec).await.unwrap();
+        let down = options.clock.now();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        options.clock.sleep(SECOND / 5).await;
+        let exit = look(&tree).last_exit;
+        assert_eq!(exit, Some(Failure::transient("no socket").into()));
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        assert_eq!(look(&tree).incarnation, 4);
+        assert!(
+            options.clock.now() - down >= SECOND / 2,
+            "0.1 s, 0.2 s, 0.4 s"
+        );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_make_that_fails_for_good_ends_its_supervisor() {
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::try_actor("a", mailbox, |link| match link.incarnation() {
+            1 => Ok(Quick),
+            _ => Err(Failure::fatal("no such device")),
+        });
+        let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        tree.add_child("root", spec).await.unwrap();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        let exit = tree.exited().await;
+        let cause = Exit::from(Failure::fatal("no such device"));
+        assert_eq!(exit.root_cause(), (Some("root/a"), &cause));
         end(tree).await;
     });
 }
