@@ -1,27 +1,27 @@
 //! Polls one actor, survives its panic, and reports how it ended; the only place that catches panics of actors.
 //!
-//! A child is one task for all incarnations of its actor: actix' context future is kept, because the mailbox cannot be taken out
-//! of it, and restarted, which keeps the mailbox and with it every address.
+//! A child is one task for all incarnations of its actor. It keeps the receiving end of the mailbox, and with it every address; an incarnation
+//! is a context future of actix' that borrows it, and is dropped whole when it ends.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
-use actix::dev::channel::AddressReceiver;
-use actix::dev::{ContextFut, Mailbox as ActixMailbox};
 use actix::{Actor, ActorContext, Supervised};
 use tokio::sync::watch;
 
-use crate::context::Context;
-use crate::exit::{ErrorKind, Exit};
+use crate::context::{Context, Incarnation};
+use crate::delivery::Inbox;
+use crate::exit::{Exit, Failure};
 use crate::link::{Link, Rung};
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
+use crate::slot::{Moment, during};
 use crate::stats::{Node, NodeKind, Registry, Standing};
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
@@ -114,7 +114,7 @@ pub(crate) struct Berth {
 /// Starts the task of a child. If its thread has ended, or ends before it gets to the task, the child reports that it was killed.
 pub(crate) type Launch = Box<dyn FnOnce(Berth) + Send>;
 
-type Make<A> = Box<dyn Fn(&Link) -> A + Send>;
+type Make<A> = Box<dyn Fn(&Link) -> Result<A, Failure> + Send>;
 
 pub(crate) fn launcher<A>(mailbox: Mailbox<A>, make: Make<A>) -> Launch
 where
@@ -127,7 +127,8 @@ where
         let receiver = mailbox.receiver;
         thread.run(move || {
             let child = Child {
-                body: Body::Unborn(receiver),
+                incarnation: None,
+                inbox: Some(Rc::new(RefCell::new(receiver))),
                 make,
                 address,
                 tether,
@@ -216,47 +217,15 @@ impl Drop for Tether {
 
 /// The task of one child.
 struct Child<A: Actor<Context = Context<A>> + Supervised> {
-    body: Body<A>,
+    incarnation: Option<Incarnation<A>>,
+    /// Given back when the task ends.
+    inbox: Option<Inbox<A>>,
     make: Make<A>,
     address: Address<A>,
     /// The first incarnation begins unasked.
     begin: bool,
     // last: its drop reports, after everything of the actor's is gone
     tether: Tether,
-}
-
-#[allow(
-    clippy::large_enum_variant,
-    reason = "almost every body is born, and stays so"
-)]
-enum Body<A: Actor<Context = Context<A>>> {
-    Unborn(AddressReceiver<A>),
-    Born(ContextFut<A, Context<A>>),
-    /// Everything is given back.
-    Empty,
-}
-
-thread_local! {
-    /// Carries a value from `begin` through actix into `reincarnate`, and the old one back.
-    static HANDOVER: RefCell<Option<Handover>> = const { RefCell::new(None) };
-}
-
-enum Handover {
-    New(Box<dyn Any>),
-    Old(Box<dyn Any>),
-}
-
-/// Replaces `actor` by the value made for its next incarnation. Called by [`supervised!`](crate::supervised), from nowhere else.
-#[doc(hidden)]
-pub fn reincarnate<A: 'static>(actor: &mut A) {
-    HANDOVER.with_borrow_mut(|slot| {
-        if let Some(Handover::New(new)) = slot.take() {
-            *slot = Some(match new.downcast::<A>() {
-                Ok(new) => Handover::Old(Box::new(std::mem::replace(actor, *new))),
-                Err(other) => Handover::New(other),
-            });
-        }
-    });
 }
 
 impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
@@ -280,36 +249,18 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             rung: berth.rung.clone(),
         };
         self.tether.running = Some(Running::since(berth.registry.clock.now()));
-        let actor = guard(&path, || {
-            drop((facts, degraded));
-            (self.make)(&link)
-        })?;
-        match std::mem::replace(&mut self.body, Body::Empty) {
-            Body::Unborn(receiver) => {
-                let context = Context::new(self.address.clone(), link);
-                self.body =
-                    Body::Born(ContextFut::new(context, actor, ActixMailbox::new(receiver)));
-            }
-            Body::Born(mut future) => {
-                future.ctx().renew(link);
-                HANDOVER.set(Some(Handover::New(Box::new(actor))));
-                let restarted = guard(&path, || future.restart());
-                let handover = HANDOVER.take();
-                self.body = Body::Born(future);
-                restarted?;
-                if let Some(Handover::Old(old)) = handover {
-                    // its panic is the last word of the incarnation before, which is over
-                    let _ = guard(&path, || drop(old));
-                } else {
-                    let message = "its `restarting` kept the old value: implement `Supervised` by `supervised!`".to_owned();
-                    return Err(Exit::Error {
-                        kind: ErrorKind::Fatal,
-                        message,
-                    });
-                }
-            }
-            Body::Empty => return Err(Exit::Killed),
-        }
+        let made = during(Moment::Making, || {
+            guard(&path, || {
+                drop((facts, degraded));
+                (self.make)(&link)
+            })
+        });
+        let (actor, Some(inbox)) = (made??, &self.inbox) else {
+            return Err(Exit::Killed);
+        };
+        let me = self.address.clone();
+        self.incarnation = Some(Context::incarnate(actor, inbox, me, link));
+        berth.node.gauge.set_up(true);
         Ok(())
     }
 
@@ -341,7 +292,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     /// Polls the running incarnation; a deaf one hears no messages.
     fn look(&mut self, deaf: bool, cx: &mut TaskContext<'_>) -> Option<Exit> {
         let path = Arc::clone(self.path());
-        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
+        let (Some(future), Some(running)) = (&mut self.incarnation, &mut self.tether.running)
+        else {
             return None;
         };
         running.looked = true;
@@ -377,7 +329,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Carries out orders to a running incarnation. `Some` if that ends it on the spot.
     fn obey(&mut self, stop: bool, kill: bool) -> Option<Exit> {
-        let (Body::Born(future), Some(running)) = (&mut self.body, &mut self.tether.running) else {
+        let (Some(future), Some(running)) = (&mut self.incarnation, &mut self.tether.running)
+        else {
             return None;
         };
         if kill {
@@ -394,11 +347,14 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         None
     }
 
-    /// Drops what the incarnation left, and parks. False if nobody is there to decide what comes next.
+    /// Drops the incarnation, and parks. False if nobody is there to decide what comes next.
     fn end(&mut self, exit: Exit) -> bool {
-        // a supervisor that fell may have left children, which must not go on unsupervised through a backoff
-        self.tether.berth.node.kill_below();
-        self.bury();
+        self.tether.berth.node.gauge.set_up(false);
+        self.bury(if let Exit::Panic { .. } = exit {
+            Moment::Crash
+        } else {
+            Moment::Ordinary
+        });
         if self.tether.berth.node.control.released() {
             self.tether.exit = Some(exit);
             return false;
@@ -409,31 +365,32 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         }
     }
 
-    /// Drops the futures of the incarnation that ended: what they hold must not live on through a backoff. The mailbox stays.
-    fn bury(&mut self) {
+    /// Drops the incarnation that ended: what it holds must not live on through a backoff, and the next one may borrow it. The mailbox stays.
+    fn bury(&mut self, moment: Moment) {
         let path = Arc::clone(self.path());
-        let Body::Born(future) = &mut self.body else {
+        let Some(mut future) = self.incarnation.take() else {
             return;
         };
-        let link = future.ctx().link().clone();
-        future.ctx().renew(link);
-        // each try gets past one drop that panics: of the futures waited for, then of the others
-        for _ in 0..3 {
-            if guard(&path, || future.restart()).is_ok() {
-                break;
+        during(moment, || {
+            // Everything may panic as it is dropped, and two panics at once would abort the process: so one thing at a time.
+            // Each try gets past one: of the futures waited for, of the others, and of those that were only just spawned.
+            for _ in 0..4 {
+                if guard(&path, || future.restart()).is_ok() {
+                    break;
+                }
             }
-        }
-    }
-
-    fn discard(&mut self) {
-        let body = std::mem::replace(&mut self.body, Body::Empty);
-        let _ = guard(self.path(), || match body {
-            Body::Born(mut future) => {
+            let _ = guard(&path, || {
                 future.ctx().silence();
                 drop(future);
-            }
-            other => drop(other),
+            });
         });
+    }
+
+    /// Gives everything back.
+    fn discard(&mut self) {
+        self.bury(Moment::Ordinary);
+        let inbox = self.inbox.take();
+        let _ = guard(self.path(), || drop(inbox));
     }
 }
 

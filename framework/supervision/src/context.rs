@@ -1,23 +1,29 @@
 //! The actix context of a supervised actor.
 
 use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
 
-use actix::dev::{
-    AsyncContextParts, ContextParts, Envelope, EnvelopeProxy, MessageResponse, OneshotSender,
-    ToEnvelope,
-};
+use actix::dev::channel::{AddressSender, channel};
+use actix::dev::{AsyncContextParts, ContextFut, ContextParts, Mailbox as ActixMailbox};
 use actix::{
-    Actor, ActorContext, ActorFuture, ActorState, Addr, AsyncContext, Handler, Message, SpawnHandle,
+    Actor, ActorContext, ActorFuture, ActorFutureExt, ActorState, Addr, AsyncContext, Handler,
+    Message, SpawnHandle,
 };
+use futures::Stream;
 
+use crate::delivery::{Courier, Inbox, Inflow, deliver};
 use crate::exit::{Exit, Failure};
 use crate::link::Link;
-use crate::mailbox::{Address, Mailbox, packed_by_address};
+use crate::mailbox::Address;
 use crate::stats::Gauge;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
 /// actix itself would empty the mailbox first, however full it is.
 const MESSAGES_PER_TURN: u32 = 256;
+
+/// One incarnation of an actor with its context, its futures, and everything they hold.
+pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;
 
 /// The actix context of a supervised actor: counts what is handled, knows the actor's place in the tree, and can fail it.
 ///
@@ -31,11 +37,19 @@ const MESSAGES_PER_TURN: u32 = 256;
 /// trusted: what must happen in any case belongs into `Drop`.
 /// Futures spawned into the context are dropped when the incarnation ends, not when the next one begins.
 ///
+/// # Answers that take time
+/// A future that a handler returns, be it actix' `ResponseFuture`, `ResponseActFuture`, `AtomicResponse` or `ActorResponse`, is one of the context's, however
+/// the message came: its panic is the actor's, and the end of the incarnation drops it, of which the asker hears as [`Lost`](crate::AskError::Lost).
+/// Like every future of the context it rests while the actor is in [`wait`](AsyncContext::wait), so a wait must not need it; and a turn
+/// of the actor looks at all of its futures, so let thousands of them share one `FuturesUnordered`.
+///
 /// # Caveats
-/// A future returned as actix' `ResponseFuture` runs outside the context: it outlives stop and restart, and its panic is not seen by the supervisor.
-/// Return `ResponseActFuture` or `AtomicResponse` instead.
+/// actix' `Response::fut` cannot be looked into and still gets a task of its own: it outlives stop and restart, and its panic is not seen by the supervisor.
+/// So does what a [`MessageResponse`](actix::dev::MessageResponse) of your own may spawn elsewhere. Return a `ResponseFuture` instead.
 pub struct Context<A: Actor<Context = Context<A>>> {
     parts: ContextParts<A>,
+    /// Keeps the mailbox that actix sees, and nobody writes to, connected.
+    _unused: AddressSender<A>,
     me: Address<A>,
     gauge: std::sync::Arc<Gauge>,
     link: Link,
@@ -48,9 +62,17 @@ pub struct Context<A: Actor<Context = Context<A>>> {
 }
 
 impl<A: Actor<Context = Context<A>>> Context<A> {
-    pub(crate) fn new(me: Address<A>, link: Link) -> Self {
-        Context {
-            parts: fresh_parts(),
+    /// A new incarnation of the actor, which takes its messages from `inbox`.
+    pub(crate) fn incarnate(
+        actor: A,
+        inbox: &Inbox<A>,
+        me: Address<A>,
+        link: Link,
+    ) -> Incarnation<A> {
+        let (unused, empty) = channel(0);
+        let mut context = Context {
+            parts: ContextParts::new(empty.sender_producer()),
+            _unused: unused,
             gauge: me.gauge(),
             me,
             link,
@@ -59,7 +81,9 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
             hasty: false,
             held: false,
             budget: MESSAGES_PER_TURN,
-        }
+        };
+        context.spawn(Courier(Rc::clone(inbox)));
+        ContextFut::new(context, actor, ActixMailbox::new(empty))
     }
 
     /// The actor's place in the tree.
@@ -126,26 +150,18 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
         self.budget == 0
     }
 
-    /// Forgets everything of the incarnation that ended.
-    pub(crate) fn renew(&mut self, link: Link) {
-        // actix keeps cancelled handles across a restart and would cancel innocent futures that got the same numbers
-        self.parts = fresh_parts();
-        self.link = link;
-        self.exit = None;
-        self.ending = false;
-        self.hasty = false;
-        self.held = false;
+    pub(crate) fn spend_turn(&mut self) {
+        self.budget = self.budget.saturating_sub(1);
+    }
+
+    pub(crate) fn gauge(&self) -> &Gauge {
+        &self.gauge
     }
 
     /// Makes dropping the context run nothing of the actor's, in particular not `started`.
     pub(crate) fn silence(&mut self) {
         self.parts.terminate();
     }
-}
-
-/// Parts that belong to no mailbox: addresses are handed out by the context itself.
-fn fresh_parts<A: Actor<Context = Context<A>>>() -> ContextParts<A> {
-    ContextParts::new(Mailbox::<A>::new().receiver.sender_producer())
 }
 
 impl<A: Actor<Context = Context<A>>> ActorContext for Context<A> {
@@ -190,6 +206,36 @@ impl<A: Actor<Context = Context<A>>> AsyncContext<A> for Context<A> {
     fn cancel_future(&mut self, handle: SpawnHandle) -> bool {
         self.parts.cancel_future(handle)
     }
+
+    // the three below do what actix' own do, but keep an answer that takes time inside the context
+
+    fn add_message_stream<S>(&mut self, stream: S)
+    where
+        S: Stream + 'static,
+        S::Item: Message,
+        A: Handler<S::Item>,
+    {
+        self.spawn(Inflow(Box::pin(stream)));
+    }
+
+    fn notify<M>(&mut self, message: M)
+    where
+        A: Handler<M>,
+        M: Message + 'static,
+    {
+        let soon = actix::fut::ready(());
+        self.spawn(
+            soon.map(|(), actor: &mut A, ctx: &mut Self| deliver(actor, message, None, ctx)),
+        );
+    }
+
+    fn notify_later<M>(&mut self, message: M, after: Duration) -> SpawnHandle
+    where
+        A: Handler<M>,
+        M: Message + 'static,
+    {
+        self.run_later(after, |actor, ctx| deliver(actor, message, None, ctx))
+    }
 }
 
 impl<A: Actor<Context = Context<A>>> AsyncContextParts<A> for Context<A> {
@@ -204,48 +250,5 @@ impl<A: Actor<Context = Context<A>>> fmt::Debug for Context<A> {
             .field("link", &self.link)
             .field("parts", &self.parts)
             .finish_non_exhaustive()
-    }
-}
-
-impl<A, M> ToEnvelope<A, M> for Context<A>
-where
-    A: Actor<Context = Context<A>> + Handler<M>,
-    M: Message + Send + 'static,
-    M::Result: Send,
-{
-    fn pack(message: M, reply: Option<OneshotSender<M::Result>>) -> Envelope<A> {
-        Envelope::with_proxy(Box::new(Letter {
-            content: Some((message, reply)),
-            counted: packed_by_address(),
-        }))
-    }
-}
-
-/// A message on its way, which is counted when it is handled.
-struct Letter<M: Message> {
-    content: Option<(M, Option<OneshotSender<M::Result>>)>,
-    counted: bool,
-}
-
-impl<A, M> EnvelopeProxy<A> for Letter<M>
-where
-    A: Actor<Context = Context<A>> + Handler<M>,
-    M: Message + Send + 'static,
-    M::Result: Send,
-{
-    fn handle(&mut self, actor: &mut A, ctx: &mut Context<A>) {
-        ctx.budget = ctx.budget.saturating_sub(1);
-        // before the handler runs: a message that kills the actor has left the queue too
-        if self.counted {
-            ctx.gauge.leave();
-        }
-        ctx.gauge.handled();
-        if let Some((message, reply)) = self.content.take() {
-            if reply.as_ref().is_some_and(OneshotSender::is_closed) {
-                return;
-            }
-            let response = <A as Handler<M>>::handle(actor, message, ctx);
-            response.handle(ctx, reply);
-        }
     }
 }

@@ -56,8 +56,12 @@
 //!
 //! - An incarnation of an actor never begins before the last one has ended and its futures are dropped.
 //! - A restart keeps the address and every queued message. The message that was being handled is lost, and whoever asked is told.
-//! - A restarted actor is a new value: nothing half-changed lives on.
-//! - A panic in a handler, in a future of the context, in `started`, `stopping`, `stopped` or `Drop` of an actor never reaches the thread.
+//! - A restarted actor is a new value: nothing half-changed lives on. What must outlive it is borrowed from a [`Slot`] and comes back at its death, and the next
+//!   borrower knows whether that was a crash.
+//! - An answer that takes time is the actor's own: no `ResponseFuture` outlives the incarnation that returned it.
+//! - A question to an actor that is down waits with its restart, in a bounded buffer, or is refused at once; either way the asker knows whether asking again is safe.
+//! - [`Credits`] bound a producer by what was handled, and cannot leak.
+//! - A panic in a handler, in the answer it returned, in a future of the context, in `started`, `stopping`, `stopped` or `Drop` of an actor never reaches the thread.
 //! - Children start one after the other and stop in reverse; a failed start undoes the ones before it.
 //! - A supervisor never ends before its children, but for those that block their thread, and these are reported.
 //! - Orders overtake the mailbox: a stop waits for no message but the one being handled, and for no backoff.
@@ -74,6 +78,8 @@ mod child;
 mod clock;
 mod context;
 mod control;
+mod credits;
+mod delivery;
 mod dynamic;
 mod error;
 mod exit;
@@ -87,6 +93,7 @@ mod random;
 mod roster;
 #[cfg(test)]
 mod scripted;
+mod slot;
 mod snapshot;
 mod spec;
 mod stats;
@@ -99,10 +106,9 @@ mod tree;
 pub use actix;
 
 pub use backoff::{Backoff, BackoffError};
-#[doc(hidden)]
-pub use child::reincarnate;
 pub use clock::Clock;
 pub use context::Context;
+pub use credits::{Credit, Credits};
 pub use dynamic::Dynamic;
 pub use error::{SpecError, StartError, StillRunning, StopError};
 pub use exit::{ErrorKind, Exit, Failure};
@@ -111,6 +117,7 @@ pub use link::Link;
 pub use mailbox::{Address, AskError, Mailbox, Tell};
 pub use operator::Operator;
 pub use random::Entropy;
+pub use slot::{Loan, Slot, SlotError};
 pub use snapshot::{NodeSnapshot, NodeSort, NodeState, TreeSnapshot};
 pub use spec::{AutoShutdown, ChildSpec, Children, Restart, Shutdown, Strategy, SupervisorSpec};
 pub use thread::Thread;
@@ -118,16 +125,13 @@ pub use tree::{Observer, Tree, TreeOptions};
 
 /// Makes an actor restartable: `supervised!(MyActor);` beside its `impl Actor`.
 ///
-/// Implements [`actix::Supervised`] so that each incarnation is a fresh value made by the closure of its [`ChildSpec`].
+/// Implements [`actix::Supervised`], which lets a supervisor drop the futures of an actor that ended. Its `restarting` does nothing and has nothing to do:
+/// each incarnation is a new value made by the closure of its [`ChildSpec`].
 /// For a generic actor the parameters come first, in brackets: `supervised!([T: Send + 'static] MyActor<T>);`
 #[macro_export]
 macro_rules! supervised {
     ([$($generics:tt)*] $actor:ty) => {
-        impl<$($generics)*> $crate::actix::Supervised for $actor {
-            fn restarting(&mut self, _: &mut $crate::Context<Self>) {
-                $crate::reincarnate(self);
-            }
-        }
+        impl<$($generics)*> $crate::actix::Supervised for $actor {}
     };
     ($actor:ty) => {
         $crate::supervised!([] $actor);

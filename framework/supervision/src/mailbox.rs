@@ -13,16 +13,30 @@ use crate::stats::Gauge;
 
 /// The queue of an actor that is yet to be started: addresses exist first, so siblings can be given each other's in any order.
 ///
-/// The queue survives restarts of its actor. It has no capacity: bound a producer by credits, and watch [`Address::high_water`].
+/// The queue survives restarts of its actor. It has no capacity: bound a producer by [`Credits`](crate::Credits), and watch [`Address::high_water`].
+/// Only questions are bounded, and only while there is no incarnation of the actor to answer them: see [`Mailbox::with_buffer`].
 pub struct Mailbox<A: Actor> {
     pub(crate) receiver: AddressReceiver<A>,
     address: Address<A>,
 }
 
+/// Questions that may wait for an actor that is down, unless its mailbox says otherwise.
+const BUFFER: usize = 1024;
+
 impl<A: Actor> Mailbox<A> {
-    /// A queue without an actor. Messages sent now are handled once it has one.
+    /// A queue without an actor, in which up to 1,024 questions wait for one. Messages sent now are handled once it has one.
     #[must_use]
     pub fn new() -> Self {
+        Mailbox::with_buffer(BUFFER)
+    }
+
+    /// Sets how many questions may wait while the actor is down: it has ended and waits to be restarted, or is yet to be started.
+    ///
+    /// Those that waited already when it ended go on waiting, and count; while `questions` or more wait, a new one is refused at once with
+    /// [`AskError::Restarting`]. One whose asker has lost patience counts until the actor is back.
+    /// Messages told rather than asked are neither refused nor counted.
+    #[must_use]
+    pub fn with_buffer(questions: usize) -> Self {
         // a capacity of zero is actix' way to say none
         let (tx, receiver) = channel(0);
         Mailbox {
@@ -30,6 +44,7 @@ impl<A: Actor> Mailbox<A> {
             address: Address(Arc::new(Inner {
                 tx,
                 gauge: Arc::default(),
+                buffer: questions,
             })),
         }
     }
@@ -61,6 +76,8 @@ pub struct Address<A: Actor>(Arc<Inner<A>>);
 struct Inner<A: Actor> {
     tx: AddressSender<A>,
     gauge: Arc<Gauge>,
+    /// Questions that may wait while the actor is down.
+    buffer: usize,
 }
 
 /// Why an [`Address::ask`] brought no answer.
@@ -69,11 +86,25 @@ pub enum AskError {
     /// The actor is gone for good; the message was not handled.
     #[error("the actor is gone: the message was not handled")]
     Gone,
+    /// The actor is down and about to be restarted, and as many questions as may wait for that do; the message was not handled, and asking again is safe.
+    #[error("the actor is down until it is restarted: the message was not handled, ask again")]
+    Restarting,
     /// The actor failed on this message, or ended before it answered. Whether the message had an effect is unknown.
     #[error(
         "the actor failed or ended before it answered: whether the message had an effect is unknown"
     )]
     Lost,
+}
+
+impl AskError {
+    /// Whether the message was certainly not handled, so that asking again cannot do anything twice. Of an actor that is gone, ask its successor.
+    #[must_use]
+    pub fn is_retry_safe(self) -> bool {
+        match self {
+            AskError::Gone | AskError::Restarting => true,
+            AskError::Lost => false,
+        }
+    }
 }
 
 thread_local! {
@@ -131,10 +162,12 @@ impl<A: Actor<Context = Context<A>>> Address<A> {
 
     /// Sends a message and returns the answer. The message is queued at once, before the future is first polled.
     ///
-    /// While the actor waits to be restarted the question waits with it; bound it with a timeout where that is too long.
+    /// While the actor is down the question waits with its restart, if the mailbox has room for it ([`Mailbox::with_buffer`]); bound it with a
+    /// timeout where that is too long, or ask only [if it is running](Self::ask_if_running).
     ///
     /// # Errors
-    /// [`AskError::Gone`] if the actor is gone for good, [`AskError::Lost`] if it failed on this message or ended before it answered.
+    /// [`AskError::Gone`] if the actor is gone for good, [`AskError::Restarting`] if it is down and too many questions wait for it already,
+    /// [`AskError::Lost`] if it failed on this message or ended before it answered.
     ///
     /// # Cancellation safety
     /// Dropping the future while the message waits takes the message back; once handling began it goes on, and the answer is dropped.
@@ -147,9 +180,51 @@ impl<A: Actor<Context = Context<A>>> Address<A> {
         M: Message + Send + 'static,
         M::Result: Send,
     {
-        let sent = self
-            .counted(|tx| tx.send(message))
-            .map_err(|_| AskError::Gone);
+        self.question(message, self.0.buffer)
+    }
+
+    /// As [`ask`](Self::ask), but never waits for a restart: the answer is [`AskError::Restarting`] at once if the actor is down.
+    ///
+    /// An actor that ends with the question already in its queue answers it after its restart.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    ///
+    /// # Cancellation safety
+    /// As [`ask`](Self::ask).
+    pub fn ask_if_running<M>(
+        &self,
+        message: M,
+    ) -> impl Future<Output = Result<M::Result, AskError>> + Send + use<A, M>
+    where
+        A: Handler<M>,
+        M: Message + Send + 'static,
+        M::Result: Send,
+    {
+        self.question(message, 0)
+    }
+
+    fn question<M>(
+        &self,
+        message: M,
+        room: usize,
+    ) -> impl Future<Output = Result<M::Result, AskError>> + Send + use<A, M>
+    where
+        A: Handler<M>,
+        M: Message + Send + 'static,
+        M::Result: Send,
+    {
+        let gauge = &self.0.gauge;
+        let sent = if gauge.admit(room) {
+            self.counted(|tx| tx.send(message)).map_err(|_| {
+                gauge.settle();
+                AskError::Gone
+            })
+        } else if self.is_open() {
+            Err(AskError::Restarting)
+        } else {
+            Err(AskError::Gone)
+        };
         async move { sent?.await.map_err(|_| AskError::Lost) }
     }
 
@@ -228,3 +303,6 @@ impl<M> fmt::Debug for Tell<M> {
         f.debug_struct("Tell").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

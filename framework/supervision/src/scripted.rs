@@ -86,8 +86,17 @@ impl World {
 
     /// A child that writes `+id` when it starts and `-id` when it stops.
     pub(crate) fn child(&self, id: &str, begins: Vec<Begin>) -> ChildSpec {
+        self.child_at(Mailbox::new(), id, begins)
+    }
+
+    /// The same, with a mailbox of the test's own.
+    pub(crate) fn child_at(
+        &self,
+        mailbox: Mailbox<Scripted>,
+        id: &str,
+        begins: Vec<Begin>,
+    ) -> ChildSpec {
         let (world, name) = (self.clone(), id.to_owned());
-        let mailbox = Mailbox::new();
         lock(&self.addresses).insert(name.clone(), mailbox.address());
         ChildSpec::actor(id, mailbox, move |link| {
             let begin = begins

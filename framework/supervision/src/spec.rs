@@ -11,6 +11,7 @@ use crate::backoff::Backoff;
 use crate::child::{self, Launch};
 use crate::context::Context;
 use crate::dynamic::Dynamic;
+use crate::exit::Failure;
 use crate::intensity::Intensity;
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
@@ -115,6 +116,20 @@ impl ChildSpec {
         id: impl Into<String>,
         mailbox: Mailbox<A>,
         make: impl Fn(&Link) -> A + Send + 'static,
+    ) -> ChildSpec
+    where
+        A: Actor<Context = Context<A>> + Supervised,
+    {
+        ChildSpec::try_actor(id, mailbox, move |link| Ok(make(link)))
+    }
+
+    /// An actor whose making may fail; otherwise as [`actor`](Self::actor).
+    ///
+    /// The failure is the exit of that incarnation, a failed start: a transient one is tried again after the backoff, a fatal one ends the supervisor.
+    pub fn try_actor<A>(
+        id: impl Into<String>,
+        mailbox: Mailbox<A>,
+        make: impl Fn(&Link) -> Result<A, Failure> + Send + 'static,
     ) -> ChildSpec
     where
         A: Actor<Context = Context<A>> + Supervised,

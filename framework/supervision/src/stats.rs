@@ -21,9 +21,32 @@ pub(crate) struct Gauge {
     depth: AtomicUsize,
     high_water: AtomicUsize,
     handled: AtomicU64,
+    /// Messages waiting that somebody wants an answer to.
+    questions: AtomicUsize,
+    /// Whether there is an incarnation to handle messages. Written by the child's task only.
+    up: AtomicBool,
 }
 
 impl Gauge {
+    /// Takes a place for a question; false if the actor is down and `room` questions or more wait already.
+    pub(crate) fn admit(&self, room: usize) -> bool {
+        let waiting = self.questions.fetch_add(1, Ordering::Relaxed);
+        let admitted = self.up.load(Ordering::Acquire) || waiting < room;
+        if !admitted {
+            self.settle();
+        }
+        admitted
+    }
+
+    /// A question waits no more.
+    pub(crate) fn settle(&self) {
+        self.questions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::Release);
+    }
+
     pub(crate) fn enter(&self) {
         let depth = self.depth.fetch_add(1, Ordering::Relaxed) + 1;
         if depth > self.high_water.load(Ordering::Relaxed) {
@@ -175,16 +198,12 @@ impl Node {
     pub(crate) fn kill(&self) -> bool {
         let heard = self.control.order(Order::Kill);
         // The supervisor kills its children itself as soon as it looks; this reaches them although its thread may be blocked.
-        self.kill_below();
-        heard
-    }
-
-    /// Ends all that is below for good: none of it outlives this node, so none waits for what it would decide.
-    pub(crate) fn kill_below(&self) {
+        // None of them outlives it, so none waits for what it would decide.
         for child in self.children() {
             child.control.order(Order::Release);
             child.kill();
         }
+        heard
     }
 
     pub(crate) fn find(self: &Arc<Self>, path: &str) -> Option<Arc<Node>> {

@@ -105,16 +105,16 @@ pub(crate) async fn play(entropy: Entropy, options: TreeOptions) {
 
 fn tree(world: &World, entropy: &Entropy) -> SupervisorSpec {
     let pick = |n: u64| entropy.range(0..n);
-    let kinds: Vec<Restart> = (0..5)
-        .map(|_| {
-            [
-                Restart::Permanent,
-                Restart::Permanent,
-                Restart::Transient,
-                Restart::Temporary,
-            ][pick(4) as usize]
-        })
-        .collect();
+    let kind = |path| {
+        let kinds = [
+            Restart::Permanent,
+            Restart::Permanent,
+            Restart::Transient,
+            Restart::Temporary,
+        ];
+        (path, kinds[pick(4) as usize])
+    };
+    let crew = FIXED.map(kind);
     let strategy = [
         Strategy::OneForOne,
         Strategy::OneForAll,
@@ -129,21 +129,22 @@ fn tree(world: &World, entropy: &Entropy) -> SupervisorSpec {
     let patient = pick(2) == 0;
     let stubborn = pick(4) == 0;
     let world = world.clone();
-    let leaf = move |world: &World, n: usize, kind: Restart| {
+    let leaf = move |world: &World, (path, kind): (&str, Restart)| {
         let backoff = if instant {
             Backoff::none()
         } else {
             Backoff::default()
         };
-        world.child(FIXED[n]).restart(kind).backoff(backoff)
+        world.child(path).restart(kind).backoff(backoff)
     };
     SupervisorSpec::new("root", Strategy::OneForOne)
         .intensity(Intensity::new(3, HOUR))
         .children(move |children| {
-            for n in 0..2 {
-                children.add(leaf(&world, n, kinds[n]));
+            let (top, below) = crew.split_at(2);
+            for &hand in top {
+                children.add(leaf(&world, hand));
             }
-            let (world, kinds) = (world.clone(), kinds.clone());
+            let (world, below) = (world.clone(), below.to_vec());
             let mid = SupervisorSpec::new("mid", strategy).auto_shutdown(auto_shutdown);
             let mid = match (stubborn, patient) {
                 (true, _) => mid.without_intensity(),
@@ -151,10 +152,10 @@ fn tree(world: &World, entropy: &Entropy) -> SupervisorSpec {
                 (false, false) => mid.intensity(Intensity::new(1, 60 * SECOND)),
             };
             children.add(ChildSpec::supervisor(mid.children(move |children| {
-                for n in 2..5 {
-                    let child = leaf(&world, n, kinds[n]);
+                for &hand in &below {
+                    let child = leaf(&world, hand);
                     let significant =
-                        auto_shutdown != AutoShutdown::Never && kinds[n] != Restart::Permanent;
+                        auto_shutdown != AutoShutdown::Never && hand.1 != Restart::Permanent;
                     children.add(if significant {
                         child.significant()
                     } else {

@@ -8,8 +8,8 @@ use actix::{Actor, ActorContext, AsyncContext, Handler, Message, SpawnHandle};
 use super::{HOUR, SECOND, end, look};
 use crate::testing::run;
 use crate::{
-    AskError, ChildSpec, Context, Exit, Mailbox, NodeState, Strategy, SupervisorSpec, Tree,
-    supervised,
+    AskError, ChildSpec, Context, Exit, Failure, Mailbox, NodeState, Strategy, SupervisorSpec,
+    Tree, supervised,
 };
 
 struct Quick;
@@ -201,13 +201,16 @@ fn an_actor_whose_drop_panics_is_replaced_and_given_back_all_the_same() {
 }
 
 #[test]
-fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
-    struct Limping;
-    impl Actor for Limping {
+fn an_actor_without_a_restarting_of_its_own_gets_a_new_value_and_the_old_one_is_dropped_before_the_backoff()
+ {
+    struct Plain {
+        _witness: Arc<()>,
+    }
+    impl Actor for Plain {
         type Context = Context<Self>;
     }
-    impl actix::Supervised for Limping {}
-    impl Handler<Crash> for Limping {
+    impl actix::Supervised for Plain {}
+    impl Handler<Crash> for Plain {
         type Result = ();
         fn handle(&mut self, _: Crash, _: &mut Context<Self>) {
             panic!("half done");
@@ -217,15 +220,77 @@ fn an_actor_that_would_keep_its_old_value_is_not_restarted() {
     run(1, async |options| {
         let mailbox = Mailbox::new();
         let address = mailbox.address();
+        let clock = options.clock.clone();
+        let tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
+            .await
+            .unwrap();
+        let values: Arc<[Arc<()>; 2]> = Arc::default();
+        let made = Arc::clone(&values);
+        let spec = ChildSpec::actor("a", mailbox, move |link| {
+            let _witness = Arc::clone(&made[link.incarnation() as usize - 1]);
+            Plain { _witness }
+        });
+        tree.add_child("root", spec).await.unwrap();
+        let counts = || values.each_ref().map(Arc::strong_count);
+        assert_eq!(counts(), [2, 1]);
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        clock.sleep(SECOND / 1000).await;
+        assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
+        assert_eq!(counts(), [1, 1]);
+        clock.sleep(SECOND).await;
+        assert_eq!(counts(), [1, 2]);
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_make_that_fails_for_now_is_tried_again_after_the_backoff() {
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::try_actor("a", mailbox, |link| match link.incarnation() {
+            2 | 3 => Err(Failure::transient("no socket")),
+            _ => Ok(Quick),
+        });
+        let tree = Tree::start(
+            SupervisorSpec::new("root", Strategy::OneForOne),
+            options.clone(),
+        )
+        .await
+        .unwrap();
+        tree.add_child("root", spec).await.unwrap();
+        let down = options.clock.now();
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        options.clock.sleep(SECOND / 5).await;
+        let exit = look(&tree).last_exit;
+        assert_eq!(exit, Some(Failure::transient("no socket").into()));
+        assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
+        assert_eq!(look(&tree).incarnation, 4);
+        assert!(
+            options.clock.now() - down >= SECOND / 2,
+            "0.1 s, 0.2 s, 0.4 s"
+        );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn a_make_that_fails_for_good_ends_its_supervisor() {
+    run(1, async |options| {
+        let mailbox = Mailbox::new();
+        let address = mailbox.address();
+        let spec = ChildSpec::try_actor("a", mailbox, |link| match link.incarnation() {
+            1 => Ok(Quick),
+            _ => Err(Failure::fatal("no such device")),
+        });
         let mut tree = Tree::start(SupervisorSpec::new("root", Strategy::OneForOne), options)
             .await
             .unwrap();
-        tree.add_child("root", ChildSpec::actor("a", mailbox, |_| Limping))
-            .await
-            .unwrap();
+        tree.add_child("root", spec).await.unwrap();
         assert_eq!(address.ask(Crash).await, Err(AskError::Lost));
         let exit = tree.exited().await;
-        assert!(exit.to_string().contains("supervised!"), "{exit}");
+        let cause = Exit::from(Failure::fatal("no such device"));
+        assert_eq!(exit.root_cause(), (Some("root/a"), &cause));
         end(tree).await;
     });
 }
@@ -280,7 +345,11 @@ fn futures_are_dropped_at_the_death_of_their_actor_even_if_dropping_another_pani
         assert!(tree.root_node().find("root/a").unwrap().kill());
         options.clock.sleep(SECOND / 1000).await;
         assert!(matches!(look(&tree).state, NodeState::Backoff { .. }));
-        assert_eq!(Arc::strong_count(&witness), before);
+        assert_eq!(
+            Arc::strong_count(&witness),
+            before - 1,
+            "the actor has left too"
+        );
         end(tree).await;
     });
 }
