@@ -18,11 +18,12 @@ use actix::{Actor, ActorContext, Supervised};
 use tokio::sync::watch;
 
 use crate::context::Context;
+use crate::events::What;
 use crate::exit::{ErrorKind, Exit};
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
-use crate::stats::{Node, NodeKind, Registry, Standing};
+use crate::stats::{Node, NodeKind, Registry, Standing, millis};
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
 
@@ -30,11 +31,11 @@ use crate::thread::Thread;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) token: u64,
-    pub(crate) event: Event,
+    pub(crate) news: News,
 }
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum News {
     /// The incarnation has started.
     Started,
     /// The incarnation has ended.
@@ -76,12 +77,12 @@ impl Superior {
         match self {
             Superior::Supervisor(address) => address.tell(report),
             Superior::Tree { root, state } => {
-                match report.event {
-                    Event::Started => {
+                match report.news {
+                    News::Started => {
                         root.stand(Standing::Running);
                         state.send_replace(RootState::Running);
                     }
-                    Event::Exited(Ending {
+                    News::Exited(Ending {
                         exit, gone: true, ..
                     }) => {
                         root.stand(if exit.is_orderly() {
@@ -89,11 +90,10 @@ impl Superior {
                         } else {
                             Standing::Failed
                         });
-                        root.record().last_exit = Some(exit.clone());
                         state.send_replace(RootState::Ended(exit));
                     }
                     // the tree always lets its root go for good: the exit and the end of the task come as one
-                    Event::Exited(_) | Event::Left => return false,
+                    News::Exited(_) | News::Left => return false,
                 }
                 true
             }
@@ -148,6 +148,8 @@ struct Tether {
 #[derive(Clone, Copy)]
 struct Running {
     since: Instant,
+    /// False for an incarnation that ends before it has begun, and so was none.
+    begun: bool,
     started: bool,
     asked_to_stop: bool,
 }
@@ -164,21 +166,37 @@ impl Tether {
         }
     }
 
-    fn report(&self, event: Event) -> bool {
+    fn report(&self, news: News) -> bool {
         self.berth.superior.hear(Report {
             token: self.berth.token,
-            event,
+            news,
         })
     }
 
+    fn started(&self) {
+        let Berth { node, registry, .. } = &self.berth;
+        registry.tell(node, || What::Started {
+            incarnation: node.incarnation.load(Ordering::Acquire),
+        });
+        self.report(News::Started);
+    }
+
+    /// The end of an incarnation, of which observers hear here, whoever is left to hear the report.
     fn ending(&mut self, exit: Exit, gone: bool) -> Option<Ending> {
         let running = self.running.take()?;
-        let uptime = self
-            .berth
-            .registry
+        let Berth { node, registry, .. } = &self.berth;
+        let uptime = registry
             .clock
             .now()
             .saturating_duration_since(running.since);
+        if running.begun {
+            registry.tell(node, || What::Exited {
+                incarnation: node.incarnation.load(Ordering::Acquire),
+                exit: exit.clone(),
+                uptime_ms: millis(uptime),
+            });
+            node.end(&exit, gone);
+        }
         Some(Ending {
             exit,
             uptime,
@@ -192,6 +210,7 @@ impl Running {
     fn since(since: Instant) -> Running {
         Running {
             since,
+            begun: false,
             started: false,
             asked_to_stop: false,
         }
@@ -202,11 +221,16 @@ impl Drop for Tether {
     fn drop(&mut self) {
         self.berth.node.control.close();
         self.berth.node.alive.store(false, Ordering::Release);
-        self.berth.registry.tasks.fetch_sub(1, Ordering::AcqRel);
         // without an exit of its own the task was dropped by its thread
         let exit = self.exit.take().unwrap_or(Exit::Killed);
-        let event = self.ending(exit, true).map_or(Event::Left, Event::Exited);
-        self.report(event);
+        let ending = self.ending(exit.clone(), true);
+        let Berth { node, registry, .. } = &self.berth;
+        node.depart(exit);
+        registry.tell(node, || What::Stopped);
+        if registry.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            registry.feed.close();
+        }
+        self.report(ending.map_or(News::Left, News::Exited));
     }
 }
 
@@ -263,10 +287,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     fn begin(&mut self) -> Result<(), Exit> {
         let berth = &self.tether.berth;
         let incarnation = berth.node.incarnation.fetch_add(1, Ordering::AcqRel) + 1;
-        let (facts, degraded) = {
-            let mut record = berth.node.record();
-            (std::mem::take(&mut record.facts), record.degraded.take())
-        };
+        let told = std::mem::take(&mut berth.node.record().told);
         let path = Arc::clone(&berth.node.path);
         let link = Link {
             node: Arc::clone(&berth.node),
@@ -274,9 +295,12 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             thread: berth.thread.clone(),
             incarnation,
         };
-        self.tether.running = Some(Running::since(berth.registry.clock.now()));
+        self.tether.running = Some(Running {
+            begun: true,
+            ..Running::since(berth.registry.clock.now())
+        });
         let actor = guard(&path, || {
-            drop((facts, degraded));
+            drop(told);
             (self.make)(&link)
         })?;
         match std::mem::replace(&mut self.body, Body::Empty) {
@@ -340,7 +364,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             Ok(Poll::Pending) => {
                 if !running.started && !future.ctx().started_held() {
                     running.started = true;
-                    self.tether.report(Event::Started);
+                    self.tether.started();
                 }
                 if future.ctx().used_up_turn() {
                     cx.waker().wake_by_ref();
@@ -357,7 +381,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         };
         if kill {
             match self.tether.berth.node.kind {
-                NodeKind::Actor => return Some(Exit::Killed),
+                NodeKind::Actor => return Some(self.tether.berth.node.killed()),
                 // a supervisor that vanished would leave its children behind
                 NodeKind::Supervisor { .. } => future.ctx().make_hasty(),
             }
@@ -377,7 +401,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             return false;
         }
         match self.tether.ending(exit, false) {
-            Some(ending) => self.tether.report(Event::Exited(ending)),
+            Some(ending) => self.tether.report(News::Exited(ending)),
             None => true,
         }
     }
@@ -398,6 +422,42 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         }
     }
 
+    fn run(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        loop {
+            let orders = self.tether.berth.node.control.take(cx.waker());
+            if self.begin || self.tether.running.is_none() {
+                if !(std::mem::take(&mut self.begin) || orders.restart) {
+                    if orders.release {
+                        break;
+                    }
+                    return Poll::Pending;
+                }
+                let begun = if orders.stop || orders.kill {
+                    Err(self.taken_back())
+                } else {
+                    self.begin()
+                };
+                if let Err(exit) = begun {
+                    if self.end(exit) {
+                        continue;
+                    }
+                    break;
+                }
+            }
+            let exit = self
+                .obey(orders.stop, orders.kill)
+                .or_else(|| self.turn(cx));
+            let Some(exit) = exit else {
+                return Poll::Pending;
+            };
+            if !self.end(exit) {
+                break;
+            }
+        }
+        self.discard();
+        Poll::Ready(())
+    }
+
     fn discard(&mut self) {
         let body = std::mem::replace(&mut self.body, Body::Empty);
         let _ = guard(self.path(), || match body {
@@ -415,39 +475,10 @@ impl<A: Actor<Context = Context<A>> + Supervised> Future for Child<A> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
-        loop {
-            let orders = this.tether.berth.node.control.take(cx.waker());
-            if this.begin || this.tether.running.is_none() {
-                if !(std::mem::take(&mut this.begin) || orders.restart) {
-                    if orders.release {
-                        break;
-                    }
-                    return Poll::Pending;
-                }
-                let begun = if orders.stop || orders.kill {
-                    Err(this.taken_back())
-                } else {
-                    this.begin()
-                };
-                if let Err(exit) = begun {
-                    if this.end(exit) {
-                        continue;
-                    }
-                    break;
-                }
-            }
-            let exit = this
-                .obey(orders.stop, orders.kill)
-                .or_else(|| this.turn(cx));
-            let Some(exit) = exit else {
-                return Poll::Pending;
-            };
-            if !this.end(exit) {
-                break;
-            }
-        }
-        this.discard();
-        Poll::Ready(())
+        this.tether.berth.node.turns.enter();
+        let polled = this.run(cx);
+        this.tether.berth.node.turns.leave();
+        polled
     }
 }
 

@@ -32,6 +32,7 @@ const STOP: u8 = 2;
 const KILL: u8 = 4;
 const RELEASE: u8 = 8;
 const CLOSED: u8 = 16;
+const SUSPEND: u8 = 32;
 
 /// The word between one supervisor and one child: orders cannot pile up, and none is lost.
 #[derive(Debug, Default)]
@@ -68,7 +69,7 @@ impl Control {
     pub(crate) fn take(&self, waker: &Waker) -> Orders {
         // registered before reading: an order given in between wakes us again
         self.waker.register(waker);
-        let bits = self.update(|bits| bits & (RELEASE | CLOSED));
+        let bits = self.update(|bits| bits & (RELEASE | CLOSED | SUSPEND));
         Orders {
             restart: bits & RESTART != 0,
             stop: bits & STOP != 0,
@@ -80,6 +81,21 @@ impl Control {
     /// Whether the next exit is the last.
     pub(crate) fn released(&self) -> bool {
         self.bits.load(Ordering::Acquire) & RELEASE != 0
+    }
+
+    /// Whether the child is to rest.
+    pub(crate) fn suspended(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & SUSPEND != 0
+    }
+
+    #[cfg(test)]
+    pub(crate) fn suspend(&self) {
+        self.update(|bits| bits | SUSPEND);
+    }
+
+    /// Gives the child's task a turn.
+    pub(crate) fn nudge(&self) {
+        self.waker.wake();
     }
 
     /// The child's task has ended: orders given from now on are refused.

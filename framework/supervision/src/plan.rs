@@ -26,8 +26,7 @@ pub(crate) fn decide(restart: Restart, exit: &Exit, can_give_up: bool) -> Decisi
             Exit::Error {
                 kind: ErrorKind::Fatal,
                 ..
-            }
-            | Exit::Stuck,
+            },
         ) if can_give_up => Decision::Escalate,
         (_, exit) => Decision::Restart {
             counts: can_give_up && exit.counts(),

@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 use actix::{Actor, ActorFuture, AsyncContext, Handler, Message, Running};
 use tokio::sync::oneshot;
 
-use crate::child::{Berth, Ending, Event, Launch, Report, Superior};
+use crate::child::{Berth, Ending, Launch, News, Report, Superior};
 use crate::clock::Alarm;
 use crate::context::Context;
 use crate::control::Order;
 use crate::error::{SpecError, StartError, StillRunning, StopError};
+use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::intensity::Intensity;
 use crate::link::Link;
 use crate::roster::{Action, Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Strategy};
-use crate::stats::{Node, NodeKind, Standing};
+use crate::stats::{Bearing, Node, NodeKind, Standing, millis};
 use crate::thread::Thread;
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
@@ -204,7 +205,10 @@ impl Supervisor {
                     member.node.control.order(Order::Release);
                 }
             }
-            Action::Wait { token, until } => self.stand(token, Standing::Waiting { until }),
+            Action::Wait { token, until } => {
+                self.stand(token, Standing::Waiting { until });
+                self.note_restart(token, until.saturating_duration_since(now));
+            }
             Action::Rest(token) => self.stand(token, Standing::Stopped),
             Action::NotStarted { token, exit } => {
                 if let Some(member) = self.members.get_mut(&token) {
@@ -226,6 +230,12 @@ impl Supervisor {
                     child,
                     "supervisor gives up: its child {exit}"
                 );
+                self.link
+                    .registry
+                    .tell(&self.link.node, || What::Escalated {
+                        child: child.clone(),
+                        exit: exit.clone(),
+                    });
                 self.verdict = Exit::Escalated {
                     child,
                     cause: Box::new(exit),
@@ -253,11 +263,11 @@ impl Supervisor {
         let Some(member) = self.members.get_mut(&token) else {
             return;
         };
-        {
+        let before = {
             let mut record = member.node.record();
-            record.standing = Standing::Starting;
             record.since = now;
-        }
+            std::mem::replace(&mut record.standing, Standing::Starting)
+        };
         if let Some(launch) = member.launch.take() {
             launch(Berth {
                 token,
@@ -268,8 +278,12 @@ impl Supervisor {
             });
             return;
         }
-        member.node.record().restarts += 1;
-        if !member.node.control.order(Order::Restart) {
+        let node = Arc::clone(&member.node);
+        node.record().restarts += 1;
+        if !matches!(before, Standing::Waiting { .. }) {
+            self.note_restart(token, Duration::ZERO);
+        }
+        if !node.control.order(Order::Restart) {
             let ending = Ending {
                 exit: Exit::Killed,
                 uptime: Duration::ZERO,
@@ -293,12 +307,16 @@ impl Supervisor {
         self.ids.remove(&node.id);
         self.link.node.disown(token);
         let path = node.path.to_string();
-        self.link.registry.abandon(node);
         if running {
             tracing::error!(
                 path,
                 "actor blocks its thread and could not be ended: it is left behind, still running"
             );
+            self.link.registry.leave_behind(node);
+        } else {
+            // one that never had a task has nobody else to say so
+            node.depart(Exit::Shutdown);
+            self.link.registry.abandon(node);
         }
         if let Some(added) = member.added {
             let _ = added.send(Err(StartError::Stopped { path: path.clone() }));
@@ -315,6 +333,23 @@ impl Supervisor {
         }
     }
 
+    fn note_restart(&self, token: Token, delay: Duration) {
+        if let Some(Member { node, .. }) = self.members.get(&token) {
+            let (streak, in_ms) = (self.roster.streak(token), millis(delay));
+            node.record().streak = streak;
+            let registry = &self.link.registry;
+            registry.tell(node, || What::Restarting { in_ms, streak });
+        }
+    }
+
+    fn note_failures(&self) {
+        let bearing = self.intensity.map(|intensity| Bearing {
+            intensity,
+            failures: self.roster.failures(),
+        });
+        self.link.node.record().bearing = bearing.map(Box::new);
+    }
+
     fn note_exit(&self, token: Token, ending: &Ending) {
         let Some(member) = self.members.get(&token) else {
             return;
@@ -326,7 +361,6 @@ impl Supervisor {
             started,
             ..
         } = ending;
-        member.node.record().last_exit = Some(exit.clone());
         if exit.is_orderly() {
             tracing::debug!(path, ?uptime, started, "actor {exit}");
         } else {
@@ -340,6 +374,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.hold_start();
+        self.note_failures();
         for left in self.link.node.disown_all() {
             self.link.registry.abandon(left);
         }
@@ -376,6 +411,9 @@ impl Drop for Supervisor {
         for member in self.members.values() {
             member.node.kill();
             member.node.control.order(Order::Release);
+            if member.launch.is_some() {
+                member.node.depart(Exit::Shutdown);
+            }
         }
     }
 }
@@ -383,14 +421,18 @@ impl Drop for Supervisor {
 impl Handler<Report> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Report { token, event }: Report, ctx: &mut Context<Self>) {
-        match event {
-            Event::Started => self.step(ctx, |roster, now| roster.started(token, now)),
-            Event::Exited(ending) => {
+    fn handle(&mut self, Report { token, news }: Report, ctx: &mut Context<Self>) {
+        match news {
+            News::Started => self.step(ctx, |roster, now| roster.started(token, now)),
+            News::Exited(ending) => {
                 self.note_exit(token, &ending);
+                let counts = ending.exit.counts();
                 self.step(ctx, |roster, now| roster.exited(token, ending, now));
+                if counts {
+                    self.note_failures();
+                }
             }
-            Event::Left => self.step(ctx, |roster, now| roster.left(token, now)),
+            News::Left => self.step(ctx, |roster, now| roster.left(token, now)),
         }
     }
 }

@@ -42,7 +42,7 @@ fn every_exit_of_every_kind_of_child_has_one_consequence() {
         ),
         (panic.clone(), [COUNT, COUNT, Forget], BACK_OFF),
         (Exit::Killed, [COUNT, COUNT, Forget], BACK_OFF),
-        (Exit::Stuck, [Escalate, Escalate, Forget], BACK_OFF),
+        (Exit::Stuck, [COUNT, COUNT, Forget], BACK_OFF),
         (escalated(panic), [COUNT, COUNT, Forget], BACK_OFF),
         (
             escalated(error(ErrorKind::Fatal)),
