@@ -100,6 +100,7 @@ impl Node {
     pub(crate) fn end(&self, exit: &Exit, last: bool) {
         let listeners = {
             let mut record = self.record();
+            record.ended = self.incarnation.load(Ordering::Acquire);
             record.last_exit = Some(exit.clone());
             record.monitors.listeners(last)
         };

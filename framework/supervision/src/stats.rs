@@ -91,7 +91,8 @@ pub(crate) struct Record {
     /// Failures in a row, as the supervisor last counted.
     pub(crate) streak: u32,
     pub(crate) significant: bool,
-    /// Written by the child's own task.
+    /// The latest incarnation that has ended; 0 for none. Written by the child's own task, as is `last_exit`: the supervisor may be late.
+    pub(crate) ended: u32,
     pub(crate) last_exit: Option<Exit>,
     /// Written by a supervisor for itself.
     pub(crate) bearing: Option<Box<Bearing>>,
@@ -164,6 +165,7 @@ impl Node {
                 restarts: 0,
                 streak: 0,
                 significant: false,
+                ended: 0,
                 last_exit: None,
                 bearing: None,
                 told: Told::default(),

@@ -267,6 +267,11 @@ impl Tree {
         &self.root
     }
 
+    #[cfg(test)]
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.observer.registry
+    }
+
     fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
         match &self.root.find(path)?.kind {
             NodeKind::Supervisor { address, .. } => Some(address.clone()),

@@ -170,16 +170,18 @@ impl Rounds {
     fn look(&self, registry: &Registry, node: &Node, now: Instant) {
         let (incarnation, verdict) = {
             let mut record = node.record();
+            let incarnation = node.incarnation.load(Ordering::Acquire);
+            let runs = record.standing == Standing::Running && record.ended != incarnation;
             let sample = Sample {
-                incarnation: node.incarnation.load(Ordering::Acquire),
+                incarnation,
                 handled: node.gauge.total(),
                 inbox: node.gauge.depth(),
-                works: record.standing == Standing::Running && !node.is_suspended(),
+                works: runs && !node.is_suspended(),
                 deadline: record.told.work.iter().map(|&(_, until)| until).min(),
                 turns: node.turns.count(),
             };
             let verdict = record.watched.look(now, self.patience, &sample);
-            (sample.incarnation, verdict)
+            (incarnation, verdict)
         };
         let (path, thread) = (&*node.path, &*node.thread);
         match verdict {

@@ -57,8 +57,14 @@ impl Watched {
         patience: Duration,
         sample: &Sample,
     ) -> Option<Verdict> {
-        self.look_at_turn(now, patience, sample)
-            .or_else(|| self.look_at_work(now, patience, sample))
+        let said = self.look_at_turn(now, patience, sample);
+        let overdue = sample.deadline.is_some_and(|deadline| deadline <= now);
+        let stalled = self.stalled(now, patience, sample);
+        if !(sample.works && (overdue || stalled)) {
+            self.nudged = None;
+            return said;
+        }
+        said.or_else(|| self.suspect(sample))
     }
 
     fn look_at_turn(
@@ -84,18 +90,7 @@ impl Watched {
         }
     }
 
-    fn look_at_work(
-        &mut self,
-        now: Instant,
-        patience: Duration,
-        sample: &Sample,
-    ) -> Option<Verdict> {
-        let overdue = sample.deadline.is_some_and(|deadline| deadline <= now);
-        let stalled = self.stalled(now, patience, sample);
-        if !sample.works || !(overdue || stalled) {
-            self.nudged = None;
-            return None;
-        }
+    fn suspect(&mut self, sample: &Sample) -> Option<Verdict> {
         match self.nudged {
             _ if sample.is_inside() => None,
             None => {
