@@ -287,7 +287,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     fn begin(&mut self) -> Result<(), Exit> {
         let berth = &self.tether.berth;
         let incarnation = berth.node.incarnation.fetch_add(1, Ordering::AcqRel) + 1;
-        let told = std::mem::take(&mut berth.node.record().told);
+        let told = berth.node.record().told.take();
         let path = Arc::clone(&berth.node.path);
         let link = Link {
             node: Arc::clone(&berth.node),

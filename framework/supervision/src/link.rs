@@ -57,7 +57,7 @@ impl Link {
     /// A fact of the same name is replaced; all facts go when the next incarnation begins. `read` should be quick; if it panics the fact shows as null.
     pub fn report(&self, name: &'static str, read: impl Fn() -> Value + Send + Sync + 'static) {
         if self.is_current() {
-            let replaced = self.node.record().told.facts.insert(name, Arc::new(read));
+            let replaced = self.node.record().told().facts.insert(name, Arc::new(read));
             // what a closure drops is foreign code; the lock is free again by now
             drop(replaced);
         }
@@ -72,7 +72,7 @@ impl Link {
             let replaced = self
                 .node
                 .record()
-                .told
+                .told()
                 .virtual_children
                 .replace(Arc::new(read));
             drop(replaced);
@@ -84,7 +84,7 @@ impl Link {
         if !self.is_current() {
             return;
         }
-        let before = std::mem::replace(&mut self.node.record().told.degraded, why.clone());
+        let before = std::mem::replace(&mut self.node.record().told().degraded, why.clone());
         if before != why {
             self.registry.tell(&self.node, || What::Degraded { why });
         }
@@ -120,7 +120,7 @@ impl Link {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let until = later(self.clock().now(), within);
         if self.is_current() {
-            self.node.record().told.work.push((id, until));
+            self.node.record().told().work.push((id, until));
         }
         Work {
             node: Arc::clone(&self.node),
@@ -158,11 +158,9 @@ pub struct Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.node
-            .record()
-            .told
-            .work
-            .retain(|&(id, _)| id != self.id);
+        if let Some(told) = &mut self.node.record().told {
+            told.work.retain(|&(id, _)| id != self.id);
+        }
     }
 }
 

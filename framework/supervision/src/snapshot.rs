@@ -220,17 +220,14 @@ fn node(node: &Arc<Node>, now: Instant, limit: usize) -> NodeSnapshot {
     // facts are foreign code and must not run under the lock
     let (mut snapshot, facts, virtual_children) = {
         let record = node.record();
-        let facts: Vec<(&str, Fact)> = record
-            .told
-            .facts
+        let told = record.told.as_deref();
+        let facts: Vec<(&str, Fact)> = told
             .iter()
+            .flat_map(|told| &told.facts)
             .map(|(&name, fact)| (name, Arc::clone(fact)))
             .collect();
-        (
-            outline(node, &record, now),
-            facts,
-            record.told.virtual_children.clone(),
-        )
+        let virtual_children = told.and_then(|told| told.virtual_children.clone());
+        (outline(node, &record, now), facts, virtual_children)
     };
     snapshot.facts = facts
         .into_iter()
@@ -268,7 +265,7 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
             },
         },
         state: match record.standing {
-            _ if record.watched.blocked().is_some() && node.is_alive() => NodeState::Stuck,
+            _ if record.blocked().is_some() && node.is_alive() => NodeState::Stuck,
             Standing::Starting => NodeState::Starting,
             Standing::Running if node.is_suspended() => NodeState::Suspended,
             Standing::Running => NodeState::Running,
@@ -293,7 +290,7 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
         inbox: node.gauge.depth(),
         inbox_high_water: node.gauge.high_water(),
         handled: node.gauge.total(),
-        degraded: record.told.degraded.clone(),
+        degraded: record.told.as_ref().and_then(|told| told.degraded.clone()),
         facts: BTreeMap::new(),
         children: Vec::new(),
         virtual_children: None,

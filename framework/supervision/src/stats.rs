@@ -96,10 +96,22 @@ pub(crate) struct Record {
     pub(crate) last_exit: Option<Exit>,
     /// Written by a supervisor for itself.
     pub(crate) bearing: Option<Box<Bearing>>,
-    pub(crate) told: Told,
+    /// Absent until there is something: most actors say nothing of themselves.
+    pub(crate) told: Option<Box<Told>>,
     pub(crate) monitors: Monitors,
-    /// Written by the watchdog only.
-    pub(crate) watched: Watched,
+    /// Written by the watchdog only, and absent unless there is something to remember.
+    pub(crate) watched: Option<Box<Watched>>,
+}
+
+impl Record {
+    pub(crate) fn told(&mut self) -> &mut Told {
+        self.told.get_or_insert_default()
+    }
+
+    /// Since when the node is inside the turn it is blocked in.
+    pub(crate) fn blocked(&self) -> Option<Instant> {
+        self.watched.as_ref()?.blocked()
+    }
 }
 
 /// How much a supervisor bears, and what it has borne.
@@ -116,6 +128,12 @@ pub(crate) struct Told {
     pub(crate) virtual_children: Option<ReadVirtual>,
     /// Work that is not done, and when it is to be.
     pub(crate) work: Vec<(u64, Instant)>,
+}
+
+impl Told {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.work.iter().map(|&(_, until)| until).min()
+    }
 }
 
 /// One place in the tree. Its locks are held for assignments only, never while foreign code runs.
@@ -168,9 +186,9 @@ impl Node {
                 ended: 0,
                 last_exit: None,
                 bearing: None,
-                told: Told::default(),
+                told: None,
                 monitors: Monitors::default(),
-                watched: Watched::default(),
+                watched: None,
             }),
             children: Mutex::new(BTreeMap::new()),
         }

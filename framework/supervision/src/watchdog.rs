@@ -177,10 +177,15 @@ impl Rounds {
                 handled: node.gauge.total(),
                 inbox: node.gauge.depth(),
                 works: runs && !node.is_suspended(),
-                deadline: record.told.work.iter().map(|&(_, until)| until).min(),
+                deadline: record.told.as_ref().and_then(|told| told.next_deadline()),
                 turns: node.turns.count(),
             };
-            let verdict = record.watched.look(now, self.patience, &sample);
+            let mut watched = record
+                .watched
+                .take()
+                .map_or_else(Watched::default, |watched| *watched);
+            let verdict = watched.look(now, self.patience, &sample);
+            record.watched = (!watched.is_blank()).then(|| Box::new(watched));
             (incarnation, verdict)
         };
         let (path, thread) = (&*node.path, &*node.thread);
@@ -216,7 +221,7 @@ pub(crate) fn blocked(registry: &Registry) -> Vec<Blocked> {
     let now = registry.clock.now();
     let mut blocked = Vec::new();
     registry.visit(|node| {
-        let since = node.record().watched.blocked();
+        let since = node.record().blocked();
         if let Some(since) = since.filter(|_| node.is_alive()) {
             blocked.push(Blocked {
                 path: node.path.to_string(),

@@ -50,6 +50,11 @@ impl Watched {
         self.turn.and_then(|(_, since, told)| told.then_some(since))
     }
 
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.turn.is_none() && self.stall.is_none() && self.nudged.is_none()
+    }
+
     /// Takes one look. What comes more than once is said once: blocked per turn, nudged and hung per suspicion.
     pub(crate) fn look(
         &mut self,

@@ -200,7 +200,7 @@ fn run<'a>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
     fn blocked_is_exactly_who_stays_in_one_turn_too_long(steps in prop::collection::vec(steps(), 1..80)) {
