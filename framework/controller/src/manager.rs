@@ -316,6 +316,7 @@ impl Launch {
             TreeOptions {
                 clock: clock.clone(),
                 entropy,
+                ..TreeOptions::default()
             },
         )
         .await?;

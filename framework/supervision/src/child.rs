@@ -17,12 +17,13 @@ use tokio::sync::watch;
 
 use crate::context::{Context, Incarnation};
 use crate::delivery::Inbox;
+use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::{Link, Rung};
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
 use crate::slot::{Moment, during};
-use crate::stats::{Node, NodeKind, Registry, Standing};
+use crate::stats::{Node, NodeKind, Registry, Standing, millis};
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
 
@@ -30,11 +31,11 @@ use crate::thread::Thread;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) token: u64,
-    pub(crate) event: Event,
+    pub(crate) news: News,
 }
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum News {
     /// The incarnation has started.
     Started,
     /// The incarnation has ended.
@@ -76,12 +77,12 @@ impl Superior {
         match self {
             Superior::Supervisor(address) => address.tell(report),
             Superior::Tree { root, state } => {
-                match report.event {
-                    Event::Started => {
+                match report.news {
+                    News::Started => {
                         root.stand(Standing::Running);
                         state.send_replace(RootState::Running);
                     }
-                    Event::Exited(Ending {
+                    News::Exited(Ending {
                         exit, gone: true, ..
                     }) => {
                         root.stand(if exit.is_orderly() {
@@ -89,11 +90,10 @@ impl Superior {
                         } else {
                             Standing::Failed
                         });
-                        root.record().last_exit = Some(exit.clone());
                         state.send_replace(RootState::Ended(exit));
                     }
                     // the tree always lets its root go for good: the exit and the end of the task come as one
-                    Event::Exited(_) | Event::Left => return false,
+                    News::Exited(_) | News::Left => return false,
                 }
                 true
             }
@@ -152,6 +152,8 @@ struct Running {
     since: Instant,
     /// Whether it was polled at all.
     looked: bool,
+    /// False for an incarnation that ends before it has begun, and so was none.
+    begun: bool,
     started: bool,
     asked_to_stop: bool,
 }
@@ -168,21 +170,37 @@ impl Tether {
         }
     }
 
-    fn report(&self, event: Event) -> bool {
+    fn report(&self, news: News) -> bool {
         self.berth.superior.hear(Report {
             token: self.berth.token,
-            event,
+            news,
         })
     }
 
+    fn started(&self) {
+        let Berth { node, registry, .. } = &self.berth;
+        registry.tell(node, || What::Started {
+            incarnation: node.incarnation.load(Ordering::Acquire),
+        });
+        self.report(News::Started);
+    }
+
+    /// The end of an incarnation, of which observers hear here, whoever is left to hear the report.
     fn ending(&mut self, exit: Exit, gone: bool) -> Option<Ending> {
         let running = self.running.take()?;
-        let uptime = self
-            .berth
-            .registry
+        let Berth { node, registry, .. } = &self.berth;
+        let uptime = registry
             .clock
             .now()
             .saturating_duration_since(running.since);
+        if running.begun {
+            registry.tell(node, || What::Exited {
+                incarnation: node.incarnation.load(Ordering::Acquire),
+                exit: exit.clone(),
+                uptime_ms: millis(uptime),
+            });
+            node.end(&exit, gone);
+        }
         Some(Ending {
             exit,
             uptime,
@@ -197,6 +215,7 @@ impl Running {
         Running {
             since,
             looked: false,
+            begun: false,
             started: false,
             asked_to_stop: false,
         }
@@ -207,11 +226,16 @@ impl Drop for Tether {
     fn drop(&mut self) {
         self.berth.node.control.close();
         self.berth.node.alive.store(false, Ordering::Release);
-        self.berth.registry.tasks.fetch_sub(1, Ordering::AcqRel);
         // without an exit of its own the task was dropped by its thread
         let exit = self.exit.take().unwrap_or(Exit::Killed);
-        let event = self.ending(exit, true).map_or(Event::Left, Event::Exited);
-        self.report(event);
+        let ending = self.ending(exit.clone(), true);
+        let Berth { node, registry, .. } = &self.berth;
+        node.depart(exit);
+        registry.tell(node, || What::Stopped);
+        if registry.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            registry.feed.close();
+        }
+        self.report(ending.map_or(News::Left, News::Exited));
     }
 }
 
@@ -236,10 +260,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     fn begin(&mut self) -> Result<(), Exit> {
         let berth = &self.tether.berth;
         let incarnation = berth.node.incarnation.fetch_add(1, Ordering::AcqRel) + 1;
-        let (facts, degraded) = {
-            let mut record = berth.node.record();
-            (std::mem::take(&mut record.facts), record.degraded.take())
-        };
+        let told = berth.node.record().told.take();
         let path = Arc::clone(&berth.node.path);
         let link = Link {
             node: Arc::clone(&berth.node),
@@ -248,10 +269,13 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             incarnation,
             rung: berth.rung.clone(),
         };
-        self.tether.running = Some(Running::since(berth.registry.clock.now()));
+        self.tether.running = Some(Running {
+            begun: true,
+            ..Running::since(berth.registry.clock.now())
+        });
         let made = during(Moment::Making, || {
             guard(&path, || {
-                drop((facts, degraded));
+                drop(told);
                 (self.make)(&link)
             })
         });
@@ -317,7 +341,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             Ok(Poll::Pending) => {
                 if !running.started && !future.ctx().started_held() {
                     running.started = true;
-                    self.tether.report(Event::Started);
+                    self.tether.started();
                 }
                 if future.ctx().used_up_turn() && !deaf {
                     cx.waker().wake_by_ref();
@@ -335,7 +359,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         };
         if kill {
             match self.tether.berth.node.kind {
-                NodeKind::Actor => return Some(Exit::Killed),
+                NodeKind::Actor => return Some(self.tether.berth.node.killed()),
                 // a supervisor that vanished would leave its children behind
                 NodeKind::Supervisor { .. } => future.ctx().make_hasty(),
             }
@@ -360,7 +384,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             return false;
         }
         match self.tether.ending(exit, false) {
-            Some(ending) => self.tether.report(Event::Exited(ending)),
+            Some(ending) => self.tether.report(News::Exited(ending)),
             None => true,
         }
     }
@@ -386,6 +410,42 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         });
     }
 
+    fn run(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        loop {
+            let orders = self.tether.berth.node.control.take(cx.waker());
+            if self.begin || self.tether.running.is_none() {
+                if !(std::mem::take(&mut self.begin) || orders.restart) {
+                    if orders.release {
+                        break;
+                    }
+                    return Poll::Pending;
+                }
+                let begun = if orders.stop || orders.kill {
+                    Err(self.taken_back())
+                } else {
+                    self.begin()
+                };
+                if let Err(exit) = begun {
+                    if self.end(exit) {
+                        continue;
+                    }
+                    break;
+                }
+            }
+            let exit = self
+                .obey(orders.stop, orders.kill)
+                .or_else(|| self.turn(orders.suspended, cx));
+            let Some(exit) = exit else {
+                return Poll::Pending;
+            };
+            if !self.end(exit) {
+                break;
+            }
+        }
+        self.discard();
+        Poll::Ready(())
+    }
+
     /// Gives everything back.
     fn discard(&mut self) {
         self.bury(Moment::Ordinary);
@@ -399,39 +459,10 @@ impl<A: Actor<Context = Context<A>> + Supervised> Future for Child<A> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
-        loop {
-            let orders = this.tether.berth.node.control.take(cx.waker());
-            if this.begin || this.tether.running.is_none() {
-                if !(std::mem::take(&mut this.begin) || orders.restart) {
-                    if orders.release {
-                        break;
-                    }
-                    return Poll::Pending;
-                }
-                let begun = if orders.stop || orders.kill {
-                    Err(this.taken_back())
-                } else {
-                    this.begin()
-                };
-                if let Err(exit) = begun {
-                    if this.end(exit) {
-                        continue;
-                    }
-                    break;
-                }
-            }
-            let exit = this
-                .obey(orders.stop, orders.kill)
-                .or_else(|| this.turn(orders.suspended, cx));
-            let Some(exit) = exit else {
-                return Poll::Pending;
-            };
-            if !this.end(exit) {
-                break;
-            }
-        }
-        this.discard();
-        Poll::Ready(())
+        this.tether.berth.node.turns.enter();
+        let polled = this.run(cx);
+        this.tether.berth.node.turns.leave();
+        polled
     }
 }
 

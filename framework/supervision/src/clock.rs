@@ -45,6 +45,10 @@ impl Clock {
         })
     }
 
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.0, Source::Paused { .. })
+    }
+
     /// Monotonic time, for measuring and for deadlines within this process.
     #[must_use]
     pub fn now(&self) -> Instant {

@@ -95,6 +95,11 @@ impl Control {
         self.bits.load(Ordering::Acquire) & SUSPENDED != 0
     }
 
+    /// Gives the child's task a turn.
+    pub(crate) fn nudge(&self) {
+        self.waker.wake();
+    }
+
     /// The child's task has ended: orders given from now on are refused.
     pub(crate) fn close(&self) {
         self.update(|bits| bits | CLOSED);

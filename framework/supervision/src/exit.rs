@@ -28,7 +28,8 @@ pub enum Exit {
     },
     /// It was ended without being asked: it let its stop deadline pass, or its thread went away.
     Killed,
-    /// It could not even be killed, because it blocks its thread. It still runs, but nobody counts on it any more.
+    /// It hung and was killed for it: it had messages and handled none, or let its own deadline pass; see [`TreeOptions::watchdog`](crate::TreeOptions::watchdog).
+    /// Or it could not even be killed, because it blocks its thread: then it still runs, but nobody counts on it any more.
     Stuck,
     /// It was a supervisor that gave up on one of its children.
     Escalated {
@@ -113,7 +114,7 @@ impl fmt::Display for Exit {
                 location: None,
             } => write!(f, "panicked: {message}"),
             Exit::Killed => f.write_str("was killed"),
-            Exit::Stuck => f.write_str("blocks its thread and cannot be killed"),
+            Exit::Stuck => f.write_str("was stuck"),
             Exit::Escalated { .. } => match self.root_cause() {
                 (Some(path), cause) => write!(f, "gave up because {path} {cause}"),
                 (None, cause) => write!(f, "gave up: {cause}"),

@@ -57,6 +57,11 @@ impl Window {
         }
     }
 
+    /// The failures it holds, some of which may be over a period old.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = Instant> + '_ {
+        self.failures.iter().copied()
+    }
+
     /// Records a failure; whether it was one too many.
     pub(crate) fn exceeded(&mut self, now: Instant) -> bool {
         while self

@@ -65,13 +65,16 @@
 //! - Children start one after the other and stop in reverse; a failed start undoes the ones before it.
 //! - A supervisor never ends before its children, but for those that block their thread, and these are reported.
 //! - Orders overtake the mailbox: a stop waits for no message but the one being handled, and for no backoff.
+//! - An actor that hangs is found and restarted; one that only waits for its thread, is suspended or backs off never counts as hung.
+//! - A monitor hears of every end, and exactly once that it was the last; a reader of events that is too slow is told how many it missed.
 //! - Memory is bounded by children and messages, never by the number of restarts.
 //! - With one thread, paused time and a seed ([`Clock::paused`], [`Entropy::seeded`]) a run can be repeated.
 //!
 //! # Assumptions
 //!
 //! - Panics unwind: a build with `panic = "abort"` does not compile.
-//! - Handlers do not block. A blocked thread cannot be interrupted; it is named in [`StillRunning`] and in the snapshot.
+//! - Handlers do not block. A blocked thread cannot be interrupted; it is named by [`Observer::blocked`], in [`StillRunning`], and in the snapshot.
+//! - An actor that keeps messages waiting for longer than the watchdog's patience says so beforehand, by [`Link::deadline`]; see [`TreeOptions::watchdog`].
 
 mod backoff;
 mod child;
@@ -82,10 +85,12 @@ mod credits;
 mod delivery;
 mod dynamic;
 mod error;
+mod events;
 mod exit;
 mod intensity;
 mod link;
 mod mailbox;
+mod monitor;
 mod operator;
 mod panics;
 mod plan;
@@ -102,6 +107,7 @@ mod supervisor;
 pub mod testing;
 mod thread;
 mod tree;
+mod watchdog;
 
 pub use actix;
 
@@ -111,17 +117,22 @@ pub use context::Context;
 pub use credits::{Credit, Credits};
 pub use dynamic::Dynamic;
 pub use error::{SpecError, StartError, StillRunning, StopError};
+pub use events::{Event, Events, Missed, What};
 pub use exit::{ErrorKind, Exit, Failure};
 pub use intensity::Intensity;
-pub use link::Link;
+pub use link::{Link, Work};
 pub use mailbox::{Address, AskError, Mailbox, Tell};
+pub use monitor::{Down, Monitor};
 pub use operator::Operator;
 pub use random::Entropy;
 pub use slot::{Loan, Slot, SlotError};
-pub use snapshot::{NodeSnapshot, NodeSort, NodeState, TreeSnapshot};
+pub use snapshot::{
+    Counts, NodeSnapshot, NodeSort, NodeState, TreeSnapshot, Virtual, VirtualChild, Window,
+};
 pub use spec::{AutoShutdown, ChildSpec, Children, Restart, Shutdown, Strategy, SupervisorSpec};
 pub use thread::Thread;
 pub use tree::{Observer, Tree, TreeOptions};
+pub use watchdog::Blocked;
 
 /// Makes an actor restartable: `supervised!(MyActor);` beside its `impl Actor`.
 ///

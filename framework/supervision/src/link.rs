@@ -2,14 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::backoff::Backoff;
-use crate::clock::Clock;
+use crate::clock::{Clock, later};
+use crate::events::What;
 use crate::intensity::Intensity;
+use crate::mailbox::Tell;
+use crate::monitor::{Down, Monitor};
 use crate::random::Entropy;
+use crate::snapshot::Virtual;
 use crate::stats::{Node, Registry};
 use crate::thread::Thread;
 
@@ -65,17 +70,82 @@ impl Link {
     /// A fact of the same name is replaced; all facts go when the next incarnation begins. `read` should be quick; if it panics the fact shows as null.
     pub fn report(&self, name: &'static str, read: impl Fn() -> Value + Send + Sync + 'static) {
         if self.is_current() {
-            let replaced = self.node.record().facts.insert(name, Arc::new(read));
+            let replaced = self.node.record().told().facts.insert(name, Arc::new(read));
             // what a closure drops is foreign code; the lock is free again by now
+            drop(replaced);
+        }
+    }
+
+    /// Shows children that this crate does not know, such as the keys of a shard: `read` is called whenever somebody looks at the tree, on their
+    /// thread, with how many children to show at most.
+    ///
+    /// Called again it replaces the closure before; the closure goes when the next incarnation begins. `read` should be quick; if it panics no children are shown.
+    pub fn virtual_children(&self, read: impl Fn(usize) -> Virtual + Send + Sync + 'static) {
+        if self.is_current() {
+            let replaced = self
+                .node
+                .record()
+                .told()
+                .virtual_children
+                .replace(Arc::new(read));
             drop(replaced);
         }
     }
 
     /// Says that this actor works, but not as it should, and why; `None` takes it back, and so does the next incarnation.
     pub fn degraded(&self, why: Option<String>) {
-        if self.is_current() {
-            self.node.record().degraded = why;
+        if !self.is_current() {
+            return;
         }
+        let before = std::mem::replace(&mut self.node.record().told().degraded, why.clone());
+        if before != why {
+            self.registry.tell(&self.node, || What::Degraded { why });
+        }
+    }
+
+    /// Declares work that may take this long, until the returned guard is dropped.
+    ///
+    /// The [watchdog](crate::TreeOptions::watchdog) leaves the actor alone until then, whatever waits in its mailbox. If the deadline passes and
+    /// the guard still exists, the actor counts as hung, whatever else it handles: it is killed and ends with [`Exit::Stuck`](crate::Exit::Stuck).
+    /// Of several declarations the earliest deadline counts.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use actix::{Actor, AsyncContext, fut::wrap_future};
+    /// # use boatswain_supervision::{Context, supervised};
+    /// # struct Importer;
+    /// # supervised!(Importer);
+    /// # async fn import() {}
+    /// impl Actor for Importer {
+    ///     type Context = Context<Self>;
+    ///
+    ///     fn started(&mut self, ctx: &mut Context<Self>) {
+    ///         let work = ctx.link().deadline(Duration::from_secs(600));
+    ///         ctx.wait(wrap_future(async move {
+    ///             import().await; // no message is handled meanwhile
+    ///             drop(work);
+    ///         }));
+    ///     }
+    /// }
+    /// ```
+    pub fn deadline(&self, within: Duration) -> Work {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let until = later(self.clock().now(), within);
+        if self.is_current() {
+            self.node.record().told().work.push((id, until));
+        }
+        Work {
+            node: Arc::clone(&self.node),
+            id,
+        }
+    }
+
+    /// Tells of every end of the actor or supervisor at `path`, anywhere in this tree, until the [`Monitor`] is dropped; `None` if nothing is there.
+    ///
+    /// See [`Observer::monitor`](crate::Observer::monitor).
+    pub fn monitor(&self, path: &str, tell: Tell<Down>) -> Option<Monitor> {
+        self.registry.find(path)?.monitor(tell)
     }
 
     fn is_current(&self) -> bool {
@@ -88,6 +158,29 @@ impl fmt::Debug for Link {
         f.debug_struct("Link")
             .field("path", &self.path())
             .field("incarnation", &self.incarnation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Work an actor has declared by [`Link::deadline`]; dropping it says that the work is done.
+#[must_use = "the work is done when this is dropped"]
+pub struct Work {
+    node: Arc<Node>,
+    id: u64,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(told) = &mut self.node.record().told {
+            told.work.retain(|&(id, _)| id != self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("path", &self.node.path)
             .finish_non_exhaustive()
     }
 }

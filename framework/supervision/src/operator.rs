@@ -6,9 +6,10 @@ use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 use crate::error::{StartError, StopError};
+use crate::events::What;
 use crate::mailbox::Address;
 use crate::spec::ChildSpec;
-use crate::stats::{Node, NodeKind};
+use crate::stats::{Node, NodeKind, Registry};
 use crate::supervisor::{Command, Reply, Supervisor};
 
 /// Changes a tree while it runs: adds, stops, restarts and deletes children, and suspends actors. From any thread; cheap to clone.
@@ -21,13 +22,13 @@ use crate::supervisor::{Command, Reply, Supervisor};
 #[derive(Clone)]
 pub struct Operator {
     // weak: whoever keeps an operator does not keep a tree that has ended
-    root: Weak<Node>,
+    registry: Weak<Registry>,
 }
 
 impl Operator {
-    pub(crate) fn new(root: &Arc<Node>) -> Operator {
+    pub(crate) fn new(registry: &Arc<Registry>) -> Operator {
         Operator {
-            root: Arc::downgrade(root),
+            registry: Arc::downgrade(registry),
         }
     }
 
@@ -96,12 +97,12 @@ impl Operator {
     /// Messages wait; orders do not: a suspended actor stops, is killed and is restarted like any other, and the next incarnation
     /// is suspended as soon as it has started. The watchdog leaves it alone. Children added later are not concerned.
     pub fn suspend(&self, path: &str) -> usize {
-        self.each_actor(path, &|node| node.suspend(true))
+        self.set_suspended(path, true)
     }
 
     /// Takes back [`suspend`](Self::suspend); returns how many go on by this call.
     pub fn resume(&self, path: &str) -> usize {
-        self.each_actor(path, &|node| node.suspend(false))
+        self.set_suspended(path, false)
     }
 
     async fn stop(
@@ -121,10 +122,10 @@ impl Operator {
     }
 
     fn find(&self, path: &str) -> Option<Arc<Node>> {
-        self.root.upgrade()?.find(path)
+        self.registry.upgrade()?.root()?.find(path)
     }
 
-    pub(crate) fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
+    fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
         match &self.find(path)?.kind {
             NodeKind::Supervisor { address, .. } => Some(address.clone()),
             NodeKind::Actor => None,
@@ -141,20 +142,34 @@ impl Operator {
         Some((self.supervisor(above)?, node.id.clone()))
     }
 
-    fn each_actor(&self, path: &str, change: &dyn Fn(&Node) -> bool) -> usize {
-        self.find(path).map_or(0, |node| each_actor(&node, change))
+    fn set_suspended(&self, path: &str, suspended: bool) -> usize {
+        let Some(registry) = self.registry.upgrade() else {
+            return 0;
+        };
+        let root = registry.root().and_then(|root| root.find(path));
+        root.map_or(0, |node| set_suspended(&registry, &node, suspended))
     }
 }
 
-fn each_actor(node: &Node, change: &dyn Fn(&Node) -> bool) -> usize {
-    match node.kind {
-        NodeKind::Actor => usize::from(change(node)),
-        NodeKind::Supervisor { .. } => node
-            .children()
+fn set_suspended(registry: &Registry, node: &Arc<Node>, suspended: bool) -> usize {
+    if node.is_supervisor() {
+        let children = node.children();
+        let each = children
             .iter()
-            .map(|child| each_actor(child, change))
-            .sum(),
+            .map(|child| set_suspended(registry, child, suspended));
+        return each.sum();
     }
+    let changed = node.suspend(suspended);
+    if changed {
+        registry.tell(node, || {
+            if suspended {
+                What::Suspended
+            } else {
+                What::Resumed
+            }
+        });
+    }
+    usize::from(changed)
 }
 
 impl fmt::Debug for Operator {

@@ -107,6 +107,16 @@ impl Roster {
         self.seats.next_due()
     }
 
+    /// How often a child has failed in a row.
+    pub(crate) fn streak(&self, token: Token) -> u32 {
+        self.seats.get(token).map_or(0, |seat| seat.streak)
+    }
+
+    /// The failures in the restart window.
+    pub(crate) fn failures(&self) -> Vec<Instant> {
+        self.window.iter().flat_map(Window::failures).collect()
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.mode, Mode::Opening | Mode::Open)
     }

@@ -1,7 +1,7 @@
 //! The one actor of all tests: does what it is told, and writes down what happens to it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
@@ -10,7 +10,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, Message,
 use crate::stats::lock;
 use crate::{
     Address, ChildSpec, Children, Clock, Context, Exit, Failure, Link, Mailbox, Observer, Strategy,
-    SupervisorSpec, supervised,
+    SupervisorSpec, Work, supervised,
 };
 
 /// What an actor is told to do.
@@ -33,10 +33,45 @@ pub(crate) enum Do {
     Wait(Duration),
     /// Sends itself this many messages.
     Storm(u32),
-    /// Says that it is there, and blocks its thread until it is told, or nobody can tell it any more.
-    Block(mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>),
     /// Holds a witness in a spawned future that never ends.
     Hold(Arc<()>),
+    /// Blocks its thread until the gate is open.
+    Block(Gate),
+    /// Declares work that may take this long, in place of what it declared before.
+    Declare(Option<Duration>),
+    /// Says that it does not work as it should, or that it does.
+    Degrade(Option<&'static str>),
+}
+
+/// Where an actor blocks its thread until it is let through.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(Arc<(Mutex<(bool, bool)>, Condvar)>);
+
+impl Gate {
+    fn pass(&self) {
+        self.change(|(arrived, _)| *arrived = true);
+        self.wait(|&(_, open)| open);
+    }
+
+    pub(crate) fn open(&self) {
+        self.change(|(_, open)| *open = true);
+    }
+
+    /// Returns when an actor blocks here.
+    pub(crate) fn wait_for_arrival(&self) {
+        self.wait(|&(arrived, _)| arrived);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut (bool, bool))) {
+        change(&mut lock(&self.0.0));
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn(&(bool, bool)) -> bool) {
+        let state = lock(&self.0.0);
+        let state = self.0.1.wait_while(state, |state| !until(state));
+        drop(state.unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 impl Message for Do {
@@ -112,6 +147,7 @@ impl World {
                 count: 0,
                 refuses: false,
                 bad_end: false,
+                work: None,
             }
         })
     }
@@ -140,6 +176,7 @@ pub(crate) struct Scripted {
     count: u32,
     refuses: bool,
     bad_end: bool,
+    work: Option<Work>,
 }
 
 supervised!(Scripted);
@@ -202,13 +239,12 @@ impl Handler<Do> for Scripted {
             }
             Do::PanicInStopped => self.bad_end = true,
             Do::Wait(time) => ctx.wait(wrap_future(async move { clock.sleep(time).await })),
+            Do::Block(gate) => gate.pass(),
+            Do::Declare(time) => self.work = time.map(|time| self.link.deadline(time)),
+            Do::Degrade(why) => self.link.degraded(why.map(str::to_owned)),
             Do::Storm(0) => {}
             Do::Storm(n) => {
                 ctx.me().tell(Do::Storm(n - 1));
-            }
-            Do::Block(inside, until) => {
-                let _ = inside.send(());
-                let _ = lock(&until).recv();
             }
             Do::Hold(witness) => {
                 ctx.spawn(wrap_future(async move {

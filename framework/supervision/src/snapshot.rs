@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::exit::Exit;
+use crate::intensity::Intensity;
 use crate::panics::guard;
 use crate::spec::Strategy;
-use crate::stats::{Fact, Node, NodeKind, Registry, Standing, millis};
+use crate::stats::{Bearing, Fact, Node, NodeKind, Record, Registry, Standing, millis};
 
 /// A tree at one moment, read from what its nodes wrote down: an actor that is stuck shows up like any other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,10 @@ pub struct NodeSnapshot {
     pub incarnation: u32,
     /// How often its supervisor started it again.
     pub restarts: u64,
+    /// How often it had failed in a row when it was last restarted.
+    pub streak: u32,
+    /// Whether its supervisor may end when it does.
+    pub significant: bool,
     /// How its last incarnation ended.
     pub last_exit: Option<Exit>,
     /// How long this incarnation has lived, in milliseconds; 0 if there is none.
@@ -57,6 +62,43 @@ pub struct NodeSnapshot {
     pub degraded: Option<String>,
     /// Its children in the order they start.
     pub children: Vec<NodeSnapshot>,
+    /// Children that another layer knows; see [`Link::virtual_children`](crate::Link::virtual_children).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_children: Option<Virtual>,
+}
+
+/// Children of a node that are no actors of this tree, such as the keys of a shard.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Virtual {
+    /// How many there are.
+    pub total: usize,
+    /// Those that are shown.
+    pub shown: Vec<VirtualChild>,
+}
+
+/// One virtual child.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VirtualChild {
+    /// The name among its siblings.
+    pub id: String,
+    /// What it does, in the words of its layer.
+    pub state: String,
+    /// Whatever else is known of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, Value>,
+}
+
+/// How many children a supervisor has; OTP's `count_children`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// All of them, whatever they do.
+    pub specs: usize,
+    /// Those with an incarnation that lives.
+    pub active: usize,
+    /// Those that are supervisors, living or not.
+    pub supervisors: usize,
+    /// Those that are actors, living or not.
+    pub workers: usize,
 }
 
 /// Actor or supervisor.
@@ -69,7 +111,20 @@ pub enum NodeSort {
     Supervisor {
         /// Whom a restart concerns.
         strategy: Strategy,
+        /// How much it bears; absent if it never gives up, or has not started.
+        window: Option<Window>,
     },
+}
+
+/// The restart window of a supervisor: when more than `max` failures fall into it, the supervisor gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// The number of failures that is still bearable.
+    pub max: u32,
+    /// The length of the window, in milliseconds.
+    pub period_ms: u64,
+    /// The failures in it now.
+    pub restarts_in_window: u32,
 }
 
 /// What a node does.
@@ -85,6 +140,10 @@ pub enum NodeState {
         /// Milliseconds until then.
         until_ms: u64,
     },
+    /// Handles nothing until it is resumed.
+    Suspended,
+    /// Blocks its thread; see [`Observer::blocked`](crate::Observer::blocked).
+    Stuck,
     /// Was asked to stop.
     Stopping,
     /// Has stopped and is not missed.
@@ -112,50 +171,103 @@ impl NodeSnapshot {
     }
 }
 
-pub(crate) fn tree(registry: &Registry) -> TreeSnapshot {
+/// How many virtual children of a node are shown if nobody says.
+pub(crate) const VIRTUAL_CHILDREN: usize = 64;
+
+pub(crate) fn tree(registry: &Registry, limit: usize) -> TreeSnapshot {
     let now = registry.clock.now();
     TreeSnapshot {
-        root: registry.root().map(|root| node(&root, now)),
+        root: registry.root().map(|root| node(&root, now, limit)),
         abandoned: registry
             .abandoned()
             .iter()
-            .map(|abandoned| node(abandoned, now))
+            .map(|abandoned| node(abandoned, now, limit))
             .collect(),
         tasks: registry.tasks.load(Ordering::Acquire),
     }
 }
 
-fn node(node: &Arc<Node>, now: Instant) -> NodeSnapshot {
-    // copied out first: facts are foreign code and must not run under the lock
-    let (standing, since, restarts, last_exit, degraded, facts) = {
-        let record = node.record();
-        let facts: Vec<(&str, Fact)> = record
-            .facts
-            .iter()
-            .map(|(&name, fact)| (name, Arc::clone(fact)))
-            .collect();
-        (
-            record.standing,
-            record.since,
-            record.restarts,
-            record.last_exit.clone(),
-            record.degraded.clone(),
-            facts,
-        )
-    };
-    let lives = matches!(
+pub(crate) fn children(registry: &Registry, path: &str) -> Option<Vec<NodeSnapshot>> {
+    let supervisor = registry.find(path).filter(|node| node.is_supervisor())?;
+    Some(node(&supervisor, registry.clock.now(), VIRTUAL_CHILDREN).children)
+}
+
+pub(crate) fn count_children(registry: &Registry, path: &str) -> Option<Counts> {
+    let supervisor = registry.find(path).filter(|node| node.is_supervisor())?;
+    let mut counts = Counts::default();
+    for child in supervisor.children() {
+        counts.specs += 1;
+        if child.is_supervisor() {
+            counts.supervisors += 1;
+        } else {
+            counts.workers += 1;
+        }
+        if child.is_alive() && lives(child.record().standing) {
+            counts.active += 1;
+        }
+    }
+    Some(counts)
+}
+
+fn lives(standing: Standing) -> bool {
+    matches!(
         standing,
         Standing::Starting | Standing::Running | Standing::Stopping
-    );
+    )
+}
+
+fn node(node: &Arc<Node>, now: Instant, limit: usize) -> NodeSnapshot {
+    // facts are foreign code and must not run under the lock
+    let (mut snapshot, facts, virtual_children) = {
+        let record = node.record();
+        let told = record.told.as_deref();
+        let facts: Vec<(&str, Fact)> = told
+            .iter()
+            .flat_map(|told| &told.facts)
+            .map(|(&name, fact)| (name, Arc::clone(fact)))
+            .collect();
+        let virtual_children = told.and_then(|told| told.virtual_children.clone());
+        (outline(node, &record, now), facts, virtual_children)
+    };
+    snapshot.facts = facts
+        .into_iter()
+        .map(|(name, read)| {
+            let value = guard(&node.path, || read()).unwrap_or(Value::Null);
+            (name.to_owned(), value)
+        })
+        .collect();
+    snapshot.virtual_children = virtual_children.and_then(|read| {
+        let mut children = guard(&node.path, || read(limit)).ok()?;
+        children.shown.truncate(limit);
+        Some(children)
+    });
+    snapshot.children = node
+        .children()
+        .iter()
+        .map(|child| self::node(child, now, limit))
+        .collect();
+    snapshot
+}
+
+/// A node without what others have to be asked for.
+fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
     NodeSnapshot {
         path: node.path.to_string(),
         id: node.id.clone(),
         kind: match node.kind {
             NodeKind::Actor => NodeSort::Actor,
-            NodeKind::Supervisor { strategy, .. } => NodeSort::Supervisor { strategy },
+            NodeKind::Supervisor { strategy, .. } => NodeSort::Supervisor {
+                strategy,
+                window: record
+                    .bearing
+                    .as_deref()
+                    .map(|bearing| window(bearing, now)),
+            },
         },
-        state: match standing {
+        state: match record.standing {
+            _ if record.blocked().is_some() && node.is_alive() => NodeState::Stuck,
             Standing::Starting => NodeState::Starting,
+            Standing::Running if node.is_suspended() => NodeState::Suspended,
             Standing::Running => NodeState::Running,
             Standing::Waiting { until } => NodeState::Backoff {
                 until_ms: millis(until.saturating_duration_since(now)),
@@ -166,30 +278,37 @@ fn node(node: &Arc<Node>, now: Instant) -> NodeSnapshot {
         },
         thread: node.thread.clone(),
         incarnation: node.incarnation.load(Ordering::Acquire),
-        restarts,
-        last_exit,
-        uptime_ms: if lives {
-            millis(now.saturating_duration_since(since))
+        restarts: record.restarts,
+        streak: record.streak,
+        significant: record.significant,
+        last_exit: record.last_exit.clone(),
+        uptime_ms: if lives(record.standing) {
+            millis(now.saturating_duration_since(record.since))
         } else {
             0
         },
         inbox: node.gauge.depth(),
         inbox_high_water: node.gauge.high_water(),
         handled: node.gauge.total(),
-        facts: facts
-            .into_iter()
-            .map(|(name, read)| {
-                (
-                    name.to_owned(),
-                    guard(&node.path, || read()).unwrap_or(Value::Null),
-                )
-            })
-            .collect(),
-        degraded,
-        children: node
-            .children()
-            .iter()
-            .map(|child| self::node(child, now))
-            .collect(),
+        degraded: record.told.as_ref().and_then(|told| told.degraded.clone()),
+        facts: BTreeMap::new(),
+        children: Vec::new(),
+        virtual_children: None,
     }
 }
+
+fn window(bearing: &Bearing, now: Instant) -> Window {
+    let Intensity { max, period } = bearing.intensity;
+    let recent = bearing
+        .failures
+        .iter()
+        .filter(|&&at| now.saturating_duration_since(at) < period);
+    Window {
+        max,
+        period_ms: millis(period),
+        restarts_in_window: u32::try_from(recent.count()).unwrap_or(u32::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,16 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::control::{Control, Order};
+use crate::events::{Feed, What};
 use crate::exit::Exit;
+use crate::intensity::Intensity;
 use crate::mailbox::Address;
+use crate::monitor::Monitors;
 use crate::random::Entropy;
+use crate::snapshot::Virtual;
 use crate::spec::Strategy;
 use crate::supervisor::Supervisor;
+use crate::watchdog::{Turns, Watched};
 
 /// Counts of one mailbox. They outlive every incarnation of the actor behind it.
 #[derive(Debug, Default)]
@@ -78,6 +83,9 @@ impl Gauge {
 /// A named fact that another layer attached: read when somebody looks.
 pub(crate) type Fact = Arc<dyn Fn() -> Value + Send + Sync>;
 
+/// Children that another layer shows: called with how many to show at most.
+pub(crate) type ReadVirtual = Arc<dyn Fn(usize) -> Virtual + Send + Sync>;
+
 /// What a node is.
 pub(crate) enum NodeKind {
     Actor,
@@ -103,9 +111,52 @@ pub(crate) struct Record {
     pub(crate) standing: Standing,
     pub(crate) since: Instant,
     pub(crate) restarts: u64,
+    /// Failures in a row, as the supervisor last counted.
+    pub(crate) streak: u32,
+    pub(crate) significant: bool,
+    /// The latest incarnation that has ended; 0 for none. Written by the child's own task, as is `last_exit`: the supervisor may be late.
+    pub(crate) ended: u32,
     pub(crate) last_exit: Option<Exit>,
+    /// Written by a supervisor for itself.
+    pub(crate) bearing: Option<Box<Bearing>>,
+    /// Absent until there is something: most actors say nothing of themselves.
+    pub(crate) told: Option<Box<Told>>,
+    pub(crate) monitors: Monitors,
+    /// Written by the watchdog only, and absent unless there is something to remember.
+    pub(crate) watched: Option<Box<Watched>>,
+}
+
+impl Record {
+    pub(crate) fn told(&mut self) -> &mut Told {
+        self.told.get_or_insert_default()
+    }
+
+    /// Since when the node is inside the turn it is blocked in.
+    pub(crate) fn blocked(&self) -> Option<Instant> {
+        self.watched.as_ref()?.blocked()
+    }
+}
+
+/// How much a supervisor bears, and what it has borne.
+pub(crate) struct Bearing {
+    pub(crate) intensity: Intensity,
+    pub(crate) failures: Vec<Instant>,
+}
+
+/// What an incarnation said of itself; goes with it.
+#[derive(Default)]
+pub(crate) struct Told {
     pub(crate) degraded: Option<String>,
     pub(crate) facts: BTreeMap<&'static str, Fact>,
+    pub(crate) virtual_children: Option<ReadVirtual>,
+    /// Work that is not done, and when it is to be.
+    pub(crate) work: Vec<(u64, Instant)>,
+}
+
+impl Told {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.work.iter().map(|&(_, until)| until).min()
+    }
 }
 
 /// One place in the tree. Its locks are held for assignments only, never while foreign code runs.
@@ -118,6 +169,10 @@ pub(crate) struct Node {
     pub(crate) control: Control,
     /// The incarnation that may speak for the node: others that still hold a link are ignored.
     pub(crate) incarnation: AtomicU32,
+    /// The incarnation that is killed because it hangs; 0 for none. Written by the watchdog, before it gives the order.
+    pub(crate) condemned: AtomicU32,
+    /// Written by the child's task only.
+    pub(crate) turns: Turns,
     /// Whether a task exists that may run the actor. Written by that task's tether only.
     pub(crate) alive: AtomicBool,
     record: Mutex<Record>,
@@ -142,14 +197,21 @@ impl Node {
             gauge,
             control: Control::default(),
             incarnation: AtomicU32::new(0),
+            condemned: AtomicU32::new(0),
+            turns: Turns::default(),
             alive: AtomicBool::new(false),
             record: Mutex::new(Record {
                 standing: Standing::Starting,
                 since: now,
                 restarts: 0,
+                streak: 0,
+                significant: false,
+                ended: 0,
                 last_exit: None,
-                degraded: None,
-                facts: BTreeMap::new(),
+                bearing: None,
+                told: None,
+                monitors: Monitors::default(),
+                watched: None,
             }),
             children: Mutex::new(BTreeMap::new()),
         }
@@ -161,6 +223,24 @@ impl Node {
 
     pub(crate) fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.control.suspended()
+    }
+
+    pub(crate) fn is_supervisor(&self) -> bool {
+        matches!(self.kind, NodeKind::Supervisor { .. })
+    }
+
+    /// How an incarnation that was killed has ended.
+    pub(crate) fn killed(&self) -> Exit {
+        let condemned = self.condemned.load(Ordering::Acquire);
+        if condemned != 0 && condemned == self.incarnation.load(Ordering::Acquire) {
+            Exit::Stuck
+        } else {
+            Exit::Killed
+        }
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Node>> {
@@ -217,12 +297,11 @@ impl Node {
         self.children().iter().find_map(|child| child.find(path))
     }
 
-    fn collect_alive(&self, into: &mut Vec<String>) {
-        if self.is_alive() {
-            into.push(self.path.to_string());
-        }
+    /// Shows this node and all below it, parents first.
+    fn visit(self: &Arc<Self>, see: &mut impl FnMut(&Arc<Node>)) {
+        see(self);
         for child in self.children() {
-            child.collect_alive(into);
+            child.visit(see);
         }
     }
 }
@@ -233,6 +312,7 @@ pub(crate) struct Registry {
     pub(crate) entropy: Entropy,
     /// Tasks of this tree that exist, wherever they run and whether or not a node still shows them.
     pub(crate) tasks: AtomicUsize,
+    pub(crate) feed: Feed,
     root: Mutex<Weak<Node>>,
     /// Nodes whose task outlived their place in the tree. Pruned on every addition, so it is bounded by the tasks that exist.
     abandoned: Mutex<Vec<Arc<Node>>>,
@@ -244,6 +324,7 @@ impl Registry {
             clock,
             entropy,
             tasks: AtomicUsize::new(0),
+            feed: Feed::default(),
             root: Mutex::default(),
             abandoned: Mutex::default(),
         }
@@ -257,13 +338,35 @@ impl Registry {
         lock(&self.root).upgrade()
     }
 
+    pub(crate) fn find(&self, path: &str) -> Option<Arc<Node>> {
+        self.root()?.find(path)
+    }
+
+    /// Tells whoever listens what happened at a node; nothing is built if nobody does.
+    pub(crate) fn tell(&self, node: &Node, what: impl FnOnce() -> What) {
+        self.feed.tell(&self.clock, &node.path, what);
+    }
+
     /// Takes a node that left the tree, and all below it, as far as tasks still belong to them.
     pub(crate) fn abandon(&self, node: Arc<Node>) {
+        self.take_in(node);
+    }
+
+    /// Takes a node that is given up: its task, and those below it that still exist, do not end.
+    pub(crate) fn leave_behind(&self, node: Arc<Node>) {
+        for left in self.take_in(node) {
+            self.tell(&left, || What::LeftBehind);
+            left.depart(Exit::Stuck);
+        }
+    }
+
+    fn take_in(&self, node: Arc<Node>) -> Vec<Arc<Node>> {
         let mut alive = Vec::new();
         gather(node, &mut alive);
         let mut abandoned = lock(&self.abandoned);
         abandoned.retain(|node| node.is_alive());
-        abandoned.append(&mut alive);
+        abandoned.extend(alive.iter().cloned());
+        alive
     }
 
     pub(crate) fn abandoned(&self) -> Vec<Arc<Node>> {
@@ -272,13 +375,22 @@ impl Registry {
         abandoned.clone()
     }
 
+    /// Shows every node: the tree, parents first, and then what was left behind.
+    pub(crate) fn visit(&self, mut see: impl FnMut(&Arc<Node>)) {
+        if let Some(root) = self.root() {
+            root.visit(&mut see);
+        }
+        self.abandoned().iter().for_each(see);
+    }
+
     /// Paths of everything that still runs.
     pub(crate) fn alive(&self) -> Vec<String> {
         let mut paths = Vec::new();
-        if let Some(root) = self.root() {
-            root.collect_alive(&mut paths);
-        }
-        paths.extend(self.abandoned().iter().map(|node| node.path.to_string()));
+        self.visit(|node| {
+            if node.is_alive() {
+                paths.push(node.path.to_string());
+            }
+        });
         paths
     }
 }

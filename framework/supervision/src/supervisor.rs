@@ -14,16 +14,17 @@ use actix::fut::wrap_future;
 use actix::{Actor, ActorFuture, ActorFutureExt, AsyncContext, Handler, Message, Running};
 use tokio::sync::oneshot;
 
-use crate::child::{Berth, Ending, Event, Launch, Report, Superior};
+use crate::child::{Berth, Ending, Launch, News, Report, Superior};
 use crate::clock::Alarm;
 use crate::context::Context;
 use crate::control::Order;
 use crate::error::{StartError, StillRunning, StopError};
+use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::{Link, Rung};
 use crate::roster::{Action, Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Policy};
-use crate::stats::{Node, NodeKind, Standing};
+use crate::stats::{Bearing, Node, NodeKind, Standing, millis};
 use crate::thread::Thread;
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
@@ -74,9 +75,6 @@ pub(crate) enum Command {
     Delete(String, Reply<StopError>),
     /// Stops a child and forgets it.
     Remove(String, Reply<StopError>),
-    /// Fails as a defect of the supervisor would make it.
-    #[cfg(test)]
-    Panic,
 }
 
 impl Message for Report {
@@ -193,7 +191,10 @@ impl Supervisor {
                     member.node.control.order(Order::Release);
                 }
             }
-            Action::Wait { token, until } => self.stand(token, Standing::Waiting { until }),
+            Action::Wait { token, until } => {
+                self.stand(token, Standing::Waiting { until });
+                self.note_restart(token, until.saturating_duration_since(now));
+            }
             Action::Rest(token) => self.stand(token, Standing::Stopped),
             Action::NotStarted { token, exit } => {
                 if let Some(member) = self.members.get_mut(&token) {
@@ -216,6 +217,12 @@ impl Supervisor {
                     child,
                     "supervisor gives up: its child {exit}"
                 );
+                self.link
+                    .registry
+                    .tell(&self.link.node, || What::Escalated {
+                        child: child.clone(),
+                        exit: exit.clone(),
+                    });
                 self.verdict = Exit::Escalated {
                     child,
                     cause: Box::new(exit),
@@ -228,6 +235,9 @@ impl Supervisor {
                         child = &*member.node.path,
                         "supervisor ends: its significant child has ended"
                     );
+                    let child = member.node.path.to_string();
+                    let registry = &self.link.registry;
+                    registry.tell(&self.link.node, || What::Concluded { child });
                 }
             }
             Action::Finish => ctx.end(self.verdict.clone()),
@@ -252,11 +262,11 @@ impl Supervisor {
         let Some(member) = self.members.get_mut(&token) else {
             return;
         };
-        {
+        let before = {
             let mut record = member.node.record();
-            record.standing = Standing::Starting;
             record.since = now;
-        }
+            std::mem::replace(&mut record.standing, Standing::Starting)
+        };
         if let Some(launch) = member.launch.take() {
             launch(Berth {
                 token,
@@ -268,8 +278,12 @@ impl Supervisor {
             });
             return;
         }
-        member.node.record().restarts += 1;
-        if !member.node.control.order(Order::Restart) {
+        let node = Arc::clone(&member.node);
+        node.record().restarts += 1;
+        if !matches!(before, Standing::Waiting { .. }) {
+            self.note_restart(token, Duration::ZERO);
+        }
+        if !node.control.order(Order::Restart) {
             let ending = Ending {
                 exit: Exit::Killed,
                 uptime: Duration::ZERO,
@@ -293,12 +307,16 @@ impl Supervisor {
         self.ids.remove(&node.id);
         self.link.node.disown(token);
         let path = node.path.to_string();
-        self.link.registry.abandon(node);
         if running {
             tracing::error!(
                 path,
                 "actor blocks its thread and could not be ended: it is left behind, still running"
             );
+            self.link.registry.leave_behind(node);
+        } else {
+            // one that never had a task has nobody else to say so
+            node.depart(Exit::Shutdown);
+            self.link.registry.abandon(node);
         }
         if let Some(starting) = member.starting {
             let _ = starting.send(Err(StartError::Stopped { path: path.clone() }));
@@ -343,6 +361,23 @@ impl Supervisor {
         }
     }
 
+    fn note_restart(&self, token: Token, delay: Duration) {
+        if let Some(Member { node, .. }) = self.members.get(&token) {
+            let (streak, in_ms) = (self.roster.streak(token), millis(delay));
+            node.record().streak = streak;
+            let registry = &self.link.registry;
+            registry.tell(node, || What::Restarting { in_ms, streak });
+        }
+    }
+
+    fn note_failures(&self) {
+        let bearing = self.policy.intensity.map(|intensity| Bearing {
+            intensity,
+            failures: self.roster.failures(),
+        });
+        self.link.node.record().bearing = bearing.map(Box::new);
+    }
+
     fn note_exit(&self, token: Token, ending: &Ending) {
         let Some(member) = self.members.get(&token) else {
             return;
@@ -354,7 +389,6 @@ impl Supervisor {
             started,
             ..
         } = ending;
-        member.node.record().last_exit = Some(exit.clone());
         if exit.is_orderly() {
             tracing::debug!(path, ?uptime, started, "actor {exit}");
         } else {
@@ -368,6 +402,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.hold_start();
+        self.note_failures();
         if let Err(error) = self.check_all() {
             return ctx.fail(Failure::fatal(error));
         }
@@ -416,6 +451,9 @@ impl Drop for Supervisor {
         for member in self.members.values() {
             member.node.kill();
             member.node.control.order(Order::Release);
+            if member.launch.is_some() {
+                member.node.depart(Exit::Shutdown);
+            }
         }
     }
 }
@@ -423,22 +461,24 @@ impl Drop for Supervisor {
 impl Handler<Report> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Report { token, event }: Report, ctx: &mut Context<Self>) {
+    fn handle(&mut self, Report { token, news }: Report, ctx: &mut Context<Self>) {
         if self.orphans.contains(&token) {
-            if matches!(event, Event::Left)
-                || matches!(&event, Event::Exited(ending) if ending.gone)
-            {
+            if matches!(news, News::Left) || matches!(&news, News::Exited(ending) if ending.gone) {
                 self.bury(token, ctx);
             }
             return;
         }
-        match event {
-            Event::Started => self.step(ctx, |roster, now| roster.started(token, now)),
-            Event::Exited(ending) => {
+        match news {
+            News::Started => self.step(ctx, |roster, now| roster.started(token, now)),
+            News::Exited(ending) => {
                 self.note_exit(token, &ending);
+                let counts = ending.exit.counts();
                 self.step(ctx, |roster, now| roster.exited(token, ending, now));
+                if counts {
+                    self.note_failures();
+                }
             }
-            Event::Left => self.step(ctx, |roster, now| roster.left(token, now)),
+            News::Left => self.step(ctx, |roster, now| roster.left(token, now)),
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::tree::TreeOptions;
 /// Time jumps to the next timer whenever nothing else is left to do, so minutes of backoff take no time and never depend on the machine.
 /// The wall clock starts at 2024-01-01T00:00:00Z. The same seed gives the same run.
 ///
+/// There is no watchdog, because its rounds would be another timer for time to jump to: ask for one by `TreeOptions { watchdog: Some(patience), ..options }`.
+///
 /// Real sockets and other threads do not hold virtual time back: keep them out of the body.
 ///
 /// # Panics
@@ -30,6 +32,7 @@ pub fn run<F: Future>(seed: u64, body: impl FnOnce(TreeOptions) -> F) -> F::Outp
         body(TreeOptions {
             clock: Clock::paused(wall_start),
             entropy: Entropy::seeded(seed),
+            watchdog: None,
         })
         .await
     })

@@ -13,15 +13,19 @@ use crate::child::{Berth, RootState, Superior};
 use crate::clock::Clock;
 use crate::control::Order;
 use crate::error::{StartError, StillRunning};
+use crate::events::Events;
 use crate::exit::Exit;
+use crate::mailbox::Tell;
+use crate::monitor::{Down, Monitor};
 use crate::operator::Operator;
 use crate::panics::install_hook;
 use crate::random::Entropy;
-use crate::snapshot::{self, TreeSnapshot};
+use crate::snapshot::{self, Counts, NodeSnapshot, TreeSnapshot};
 use crate::spec::{ChildSpec, SupervisorSpec};
 use crate::stats::{Node, NodeKind, Registry, Standing};
 use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 use crate::thread::Thread;
+use crate::watchdog::{self, Blocked, Watchdog};
 
 /// What a tree shares with all its actors.
 #[derive(Clone, Debug)]
@@ -30,14 +34,28 @@ pub struct TreeOptions {
     pub clock: Clock,
     /// The source of jitter.
     pub entropy: Entropy,
+    /// How long an actor may keep messages waiting without handling one, or keep its thread, before the watchdog takes it for hung or blocked; default
+    /// 30 s, `None` for no watchdog.
+    ///
+    /// - *Hung*: messages wait, none has been handled for this long although the actor had its turns, and it has declared no deadline that is still
+    ///   ahead; or a deadline it [declared](crate::Link::deadline) has passed. It is killed, ends with [`Exit::Stuck`], and its supervisor restarts it
+    ///   as after any defect. A supervisor that hangs is only reported.
+    /// - *Blocked*: it has been inside one and the same turn for this long. Nothing can interrupt it, so it is named: in the log, by
+    ///   [`Observer::blocked`], in the snapshot as [`NodeState::Stuck`](crate::NodeState::Stuck), and as [`What::Blocked`](crate::What::Blocked).
+    ///
+    /// Found at most half of this, or 2 s, late. With a real clock the watchdog is a thread of its own, which ends with the tree; with a
+    /// [paused](Clock::paused) one it is a task on the root's thread, and looks only at what runs there. An actor that was suspended or asked to stop,
+    /// or waits for its restart, is not hung.
+    pub watchdog: Option<Duration>,
 }
 
 impl Default for TreeOptions {
-    /// Real time, and a seed from the operating system.
+    /// Real time, a seed from the operating system, and a watchdog with a patience of 30 s.
     fn default() -> Self {
         TreeOptions {
             clock: Clock::system(),
             entropy: Entropy::from_os(),
+            watchdog: Some(Duration::from_secs(30)),
         }
     }
 }
@@ -48,6 +66,8 @@ pub struct Tree {
     operator: Operator,
     root: Arc<Node>,
     state: watch::Receiver<RootState>,
+    /// Ends, and is waited for, when the tree is dropped: after the last actor.
+    watchdog: Option<Watchdog>,
 }
 
 impl Tree {
@@ -63,7 +83,11 @@ impl Tree {
     /// Dropping the future kills what has started so far.
     pub async fn start(spec: SupervisorSpec, options: TreeOptions) -> Result<Tree, StartError> {
         install_hook();
-        let TreeOptions { clock, entropy } = options;
+        let TreeOptions {
+            clock,
+            entropy,
+            watchdog,
+        } = options;
         let ChildSpec {
             id,
             thread,
@@ -104,11 +128,12 @@ impl Tree {
         let observer = Observer {
             registry: Arc::clone(&registry),
         };
-        let tree = Tree {
-            operator: Operator::new(&root),
+        let mut tree = Tree {
+            operator: Operator::new(&registry),
             observer,
             root: Arc::clone(&root),
             state: state.clone(),
+            watchdog: None,
         };
         let superior = Superior::Tree {
             root: Arc::clone(&root),
@@ -117,11 +142,12 @@ impl Tree {
         launch(Berth {
             token: 0,
             node: root,
-            registry,
-            thread,
+            registry: Arc::clone(&registry),
+            thread: thread.clone(),
             rung: None,
             superior,
         });
+        tree.watchdog = watchdog.and_then(|patience| Watchdog::start(&registry, patience, &thread));
         let reached = state
             .wait_for(|state| !matches!(state, RootState::Starting))
             .await;
@@ -204,6 +230,11 @@ impl Tree {
     pub(crate) fn root_node(&self) -> &Arc<Node> {
         &self.root
     }
+
+    #[cfg(test)]
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.observer.registry
+    }
 }
 
 /// Of what still runs, what others do not merely wait for.
@@ -250,7 +281,53 @@ impl Observer {
     /// The tree at this moment. Never waits for an actor.
     #[must_use]
     pub fn snapshot(&self) -> TreeSnapshot {
-        snapshot::tree(&self.registry)
+        self.snapshot_with(snapshot::VIRTUAL_CHILDREN)
+    }
+
+    /// The same, with at most `limit` virtual children of each node rather than 64; see [`Link::virtual_children`](crate::Link::virtual_children).
+    #[must_use]
+    pub fn snapshot_with(&self, limit: usize) -> TreeSnapshot {
+        snapshot::tree(&self.registry, limit)
+    }
+
+    /// The children of the supervisor at `path` in the order they start, each with all below it; `None` if there is no such supervisor. OTP's `which_children`.
+    #[must_use]
+    pub fn children(&self, path: &str) -> Option<Vec<NodeSnapshot>> {
+        snapshot::children(&self.registry, path)
+    }
+
+    /// How many children the supervisor at `path` has; `None` if there is no such supervisor. OTP's `count_children`.
+    #[must_use]
+    pub fn count_children(&self, path: &str) -> Option<Counts> {
+        snapshot::count_children(&self.registry, path)
+    }
+
+    /// What happens in the tree from now on: starts, exits, restarts, escalations.
+    ///
+    /// A reader is never waited for: up to 1,024 events are kept for one that is behind, and beyond that it is told how many it
+    /// [missed](crate::Missed). Who must not miss an end asks for a [`monitor`](Self::monitor).
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.registry.feed.listen()
+    }
+
+    /// Tells of every end of the actor or supervisor at `path`, until the [`Monitor`] is dropped; `None` if nothing is there. OTP's monitors.
+    ///
+    /// `tell` is called at the end of each incarnation, when everything of it has been dropped, on the thread where it ran. The word with
+    /// [`last`](Down::last) comes exactly once: with the end itself if that is known to be the last, else in a word of its own once it is known that
+    /// nothing will follow, with the same incarnation and exit again. An actor that is left behind, still running, counts as ended. No word is
+    /// lost, not even if the supervisor of the actor fails. If `tell` panics that is logged, and hurts nobody; if it returns false the monitor has ended.
+    ///
+    /// A place that is removed and filled anew is another one: the monitor does not follow.
+    pub fn monitor(&self, path: &str, tell: Tell<Down>) -> Option<Monitor> {
+        self.registry.find(path)?.monitor(tell)
+    }
+
+    /// Actors and supervisors that block their thread, as the watchdog last saw it: a reason for a liveness probe to fail, since nothing but the end of
+    /// the process can help. Always empty without a [watchdog](TreeOptions::watchdog).
+    #[must_use]
+    pub fn blocked(&self) -> Vec<Blocked> {
+        watchdog::blocked(&self.registry)
     }
 
     /// Paths of everything that has a task, in the tree or left behind by it. Empty after an orderly stop: what a test should end with.
@@ -263,7 +340,7 @@ impl Observer {
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn kill(&self, path: &str) -> bool {
-        let node = self.registry.root().and_then(|root| root.find(path));
+        let node = self.registry.find(path);
         node.is_some_and(|node| node.kill())
     }
 }

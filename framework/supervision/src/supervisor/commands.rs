@@ -23,8 +23,6 @@ impl Handler<Command> for Supervisor {
                 let idle = |(roster, token): (&Roster, Token)| roster.is_idle(token);
                 self.end(&id, reply, ctx, idle, Roster::remove);
             }
-            #[cfg(test)]
-            Command::Panic => panic!("the supervisor's own fault"),
         }
     }
 }

@@ -1,17 +1,24 @@
 //! A supervisor that falls itself.
 
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use actix::Arbiter;
 
 use super::{HOUR, SECOND, end, nested};
-use crate::scripted::{Do, World, assert_nothing_left};
-use crate::supervisor::Command;
+use crate::scripted::{Do, Gate, World, assert_nothing_left};
 use crate::testing::run;
 use crate::{
     Backoff, ChildSpec, Clock, Exit, Intensity, Strategy, SupervisorSpec, Thread, Tree, TreeOptions,
 };
+
+/// Makes `root/middle` panic, as a defect of its own would.
+async fn fell(world: &World, tree: &Tree) {
+    let broken = ChildSpec {
+        launch: Box::new(|_| panic!("the supervisor's own fault")),
+        ..world.child("broken", vec![])
+    };
+    assert!(tree.add_child("root/middle", broken).await.is_err());
+}
 
 #[test]
 fn children_of_a_supervisor_that_panics_end_with_it_and_are_made_anew() {
@@ -22,10 +29,7 @@ fn children_of_a_supervisor_that_panics_end_with_it_and_are_made_anew() {
             .unwrap();
         let leaf = world.at("leaf");
         world.news();
-        tree.operator()
-            .supervisor("root/middle")
-            .unwrap()
-            .tell(Command::Panic);
+        fell(&world, &tree).await;
         options.clock.sleep(Duration::from_millis(50)).await;
         assert!(!leaf.is_open(), "not only when its supervisor comes back");
         options.clock.sleep(SECOND).await;
@@ -42,8 +46,7 @@ fn children_of_a_supervisor_that_panics_end_with_it_and_are_made_anew() {
 
 #[test]
 fn no_child_begins_while_its_predecessor_under_a_fallen_supervisor_still_runs() {
-    let (block, blocked) = mpsc::channel::<()>();
-    let (inside, is_inside) = mpsc::channel::<()>();
+    let gate = Gate::default();
     actix::System::new().block_on(async {
         let arbiter = Arbiter::new();
         let thread = Thread::arbiter("other", &arbiter.handle());
@@ -60,15 +63,9 @@ fn no_child_begins_while_its_predecessor_under_a_fallen_supervisor_still_runs() 
         world.news();
         // the leaf blocks its thread, until it is told to go on
         let old = world.at("leaf");
-        old.tell(Do::Block(inside, Arc::new(Mutex::new(blocked))));
-        tokio::task::spawn_blocking(move || is_inside.recv())
-            .await
-            .unwrap()
-            .unwrap();
-        tree.operator()
-            .supervisor("root/middle")
-            .unwrap()
-            .tell(Command::Panic);
+        old.tell(Do::Block(gate.clone()));
+        gate.wait_for_arrival();
+        fell(&world, &tree).await;
         while tree.snapshot().find("root/middle").unwrap().incarnation < 2 {
             clock.sleep(Duration::from_millis(1)).await;
         }
@@ -82,7 +79,7 @@ fn no_child_begins_while_its_predecessor_under_a_fallen_supervisor_still_runs() 
                 .alive()
                 .contains(&"root/middle/leaf".to_owned())
         );
-        block.send(()).unwrap();
+        gate.open();
         while !world.news().contains(&"+leaf".to_owned()) {
             clock.sleep(Duration::from_millis(1)).await;
         }
