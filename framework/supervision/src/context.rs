@@ -17,7 +17,7 @@ use crate::stats::Gauge;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
 /// actix itself would empty the mailbox first, however full it is.
-const MESSAGES_PER_TURN: u32 = 256;
+pub(crate) const MESSAGES_PER_TURN: u32 = 256;
 
 /// The actix context of a supervised actor: counts what is handled, knows the actor's place in the tree, and can fail it.
 ///

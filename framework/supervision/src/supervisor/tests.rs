@@ -1,5 +1,6 @@
 mod change;
 mod group;
+mod storm;
 
 use std::time::Duration;
 
