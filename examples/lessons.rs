@@ -2,3 +2,4 @@
 //!
 //! - `size_label`: a whole controller in under 40 lines.
 //! - `owned_configmap`: a custom resource that owns a ConfigMap through an owner reference.
+//! - `supervised_counter`: actors under a supervisor, without any cluster: one crashes, and its tree is printed as it heals.

@@ -20,7 +20,7 @@ use crate::stats::Gauge;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
 /// actix itself would empty the mailbox first, however full it is.
-const MESSAGES_PER_TURN: u32 = 256;
+pub(crate) const MESSAGES_PER_TURN: u32 = 256;
 
 /// One incarnation of an actor with its context, its futures, and everything they hold.
 pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;

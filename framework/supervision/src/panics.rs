@@ -45,16 +45,23 @@ pub(crate) fn install_hook() {
 fn record(path: &str, info: &PanicHookInfo<'_>) {
     let message = text(info.payload());
     let location = info.location().map(ToString::to_string);
+    if tracing::enabled!(tracing::Level::ERROR) {
+        log(path, location.as_deref(), &message);
+    }
+    let _ = SEEN.try_with(|seen| {
+        seen.try_borrow_mut()
+            .map(|mut seen| *seen = Some((message, location)))
+    });
+}
+
+fn log(path: &str, location: Option<&str>, message: &str) {
+    // costs more than the whole restart
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
         tracing::error!(path, location, %backtrace, "actor panicked: {message}");
     } else {
         tracing::error!(path, location, "actor panicked: {message}");
     }
-    let _ = SEEN.try_with(|seen| {
-        seen.try_borrow_mut()
-            .map(|mut seen| *seen = Some((message, location)))
-    });
 }
 
 /// Runs code of the actor at `path`; a panic becomes an exit.

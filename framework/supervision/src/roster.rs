@@ -21,6 +21,9 @@ use crate::spec::{AutoShutdown, Policy, Restart, Strategy};
 use seats::{Phase, Seat, Seats};
 pub(crate) use seats::{Terms, Token};
 
+/// Seats whose time has come that are dealt with before others on the thread get a turn.
+pub(crate) const DUE_PER_TICK: usize = 256;
+
 /// What the supervisor is to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
@@ -200,9 +203,12 @@ impl Roster {
         self.settle(now);
     }
 
-    /// Carries out what is due.
+    /// Carries out what is due, up to a batch: what is left is due at once.
     pub(crate) fn tick(&mut self, now: Instant) {
-        while let Some((token, phase)) = self.seats.pop_due(now) {
+        for _ in 0..DUE_PER_TICK {
+            let Some((token, phase)) = self.seats.pop_due(now) else {
+                break;
+            };
             match phase {
                 Phase::Waiting if self.strategy.is_ordered() || !self.is_open() => {
                     self.place(token, Phase::Down, None)

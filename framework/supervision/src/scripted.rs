@@ -9,7 +9,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, Message,
 
 use crate::stats::lock;
 use crate::{
-    Address, ChildSpec, Children, Clock, Context, Exit, Failure, Link, Mailbox, Observer, Strategy,
+    Address, ChildSpec, Children, Clock, Context, Exit, Failure, Link, Mailbox, Strategy,
     SupervisorSpec, Work, supervised,
 };
 
@@ -259,10 +259,4 @@ impl Handler<Do> for Scripted {
 
 pub(crate) fn panicked(message: &str) -> impl Fn(&Exit) -> bool {
     move |exit| matches!(exit, Exit::Panic { message: text, location: Some(_) } if text == message)
-}
-
-/// What every test of a tree ends with: nothing runs, nothing is left behind.
-pub(crate) fn assert_nothing_left(observer: &Observer) {
-    assert_eq!(observer.alive(), Vec::<String>::new());
-    assert_eq!(observer.snapshot().tasks, 0);
 }

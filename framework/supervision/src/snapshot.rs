@@ -14,6 +14,8 @@ use crate::panics::guard;
 use crate::spec::Strategy;
 use crate::stats::{Bearing, Fact, Node, NodeKind, Record, Registry, Standing, millis};
 
+mod text;
+
 /// A tree at one moment, read from what its nodes wrote down: an actor that is stuck shows up like any other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeSnapshot {

@@ -497,8 +497,12 @@ impl ActorFuture<Supervisor> for Timer {
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
         let this = self.get_mut();
-        while this.0.poll(supervisor.roster.next_due(), cx).is_ready() {
+        if this.0.poll(supervisor.roster.next_due(), cx).is_ready() {
             supervisor.step(ctx, Roster::tick);
+            // others on the thread first: ten thousand may be due at once
+            if this.0.poll(supervisor.roster.next_due(), cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
         }
         Poll::Pending
     }

@@ -122,6 +122,8 @@ impl Tree {
             now,
         ));
         registry.set_root(&root);
+        #[cfg(any(test, feature = "testing"))]
+        crate::testing::Brood::add(&registry);
         // nobody restarts a root: its first exit is its last
         root.control.order(Order::Release);
         let (sender, mut state) = watch::channel(RootState::Starting);
@@ -274,7 +276,7 @@ impl fmt::Debug for Tree {
 /// Looks at a tree, from any thread, and also after the tree's end. Cheap to clone.
 #[derive(Clone)]
 pub struct Observer {
-    registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
 }
 
 impl Observer {

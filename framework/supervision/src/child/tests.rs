@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use crate::scripted::{Begin, Do, World, assert_nothing_left, panicked};
-use crate::testing::run;
+use crate::scripted::{Begin, Do, World, panicked};
+use crate::testing::{assert_clean, run};
 use crate::{
     AskError, Backoff, ErrorKind, Exit, Failure, NodeSnapshot, NodeState, Strategy, SupervisorSpec,
     Tree, TreeOptions,
@@ -31,7 +31,7 @@ fn look(tree: &Tree) -> NodeSnapshot {
 async fn end(tree: Tree) {
     let observer = tree.observer();
     tree.stop(HOUR).await.unwrap();
-    assert_nothing_left(&observer);
+    assert_clean(&observer);
 }
 
 #[test]

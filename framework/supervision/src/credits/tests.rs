@@ -3,8 +3,7 @@ use std::time::Duration;
 use actix::{Actor, AsyncContext, Handler, Message};
 use futures::FutureExt;
 
-use crate::scripted::assert_nothing_left;
-use crate::testing::run;
+use crate::testing::{assert_clean, run};
 use crate::{
     Address, ChildSpec, Context, Credit, Credits, Mailbox, Strategy, SupervisorSpec, Tree,
     TreeOptions, supervised,
@@ -111,7 +110,7 @@ fn credits_come_back_from_a_killed_actor_and_from_a_closed_mailbox() {
         a.tell(Parcel::Endless(credits.take().await));
         let observer = tree.observer();
         tree.stop(HOUR).await.unwrap();
-        assert_nothing_left(&observer);
+        assert_clean(&observer);
         assert_eq!(credits.in_use(), 0, "the mailbox is gone");
         assert!(!a.tell(Parcel::Plain(credits.take().await)));
         assert_eq!(credits.in_use(), 0, "refused");

@@ -5,8 +5,8 @@ use std::time::Duration;
 use actix::fut::wrap_future;
 use actix::{Actor, ActorContext, AsyncContext, Handler, Message, ResponseFuture};
 
-use crate::scripted::{assert_nothing_left, panicked};
-use crate::testing::run;
+use crate::scripted::panicked;
+use crate::testing::{assert_clean, run};
 use crate::{
     Address, AskError, ChildSpec, Clock, Context, Mailbox, NodeSnapshot, Strategy, SupervisorSpec,
     Tree, TreeOptions, supervised,
@@ -91,7 +91,7 @@ fn look(tree: &Tree) -> NodeSnapshot {
 async fn end(tree: Tree) {
     let observer = tree.observer();
     tree.stop(HOUR).await.unwrap();
-    assert_nothing_left(&observer);
+    assert_clean(&observer);
 }
 
 #[test]

@@ -3,8 +3,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 
-use crate::scripted::{Begin, Do, Scripted, World, assert_nothing_left};
-use crate::testing::run;
+use crate::scripted::{Begin, Do, Scripted, World};
+use crate::testing::{assert_clean, run};
 use crate::{Address, AskError, Mailbox, NodeState, Strategy, SupervisorSpec, Tree, TreeOptions};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -38,7 +38,7 @@ async fn crash(tree: &Tree, a: &Address<Scripted>, options: &TreeOptions) {
 async fn end(tree: Tree) {
     let observer = tree.observer();
     tree.stop(HOUR).await.unwrap();
-    assert_nothing_left(&observer);
+    assert_clean(&observer);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::time::Duration;
 use actix::{Actor, Arbiter, Handler};
 
 use super::{Down, Monitor};
-use crate::scripted::{Do, Gate, World, assert_nothing_left};
+use crate::scripted::{Do, Gate, World};
 use crate::stats::lock;
-use crate::testing::run;
+use crate::testing::{assert_clean, run};
 use crate::{
     AskError, Backoff, ChildSpec, Context, Exit, Failure, Mailbox, Observer, Restart, Shutdown,
     Strategy, SupervisorSpec, Tell, Thread, Tree, TreeOptions, supervised,
@@ -56,7 +56,7 @@ async fn solo(
 async fn end(tree: Tree) {
     let observer = tree.observer();
     tree.stop(60 * SECOND).await.unwrap();
-    assert_nothing_left(&observer);
+    assert_clean(&observer);
 }
 
 #[test]

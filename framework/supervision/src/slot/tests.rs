@@ -4,9 +4,8 @@ use std::time::Duration;
 use actix::fut::wrap_future;
 use actix::{Actor, ActorContext, AsyncContext, Handler, Message};
 
-use crate::scripted::assert_nothing_left;
 use crate::stats::lock;
-use crate::testing::run;
+use crate::testing::{assert_clean, run};
 use crate::{
     Address, ChildSpec, Context, Failure, Link, Loan, Mailbox, Slot, SlotError, Strategy,
     SupervisorSpec, Tree, TreeOptions, supervised,
@@ -165,7 +164,7 @@ fn a_slot_outlives_every_way_to_die_and_tells_the_next_borrower_of_crashes_only(
 
         let observer = rig.tree.observer();
         rig.tree.stop(HOUR).await.unwrap();
-        assert_nothing_left(&observer);
+        assert_clean(&observer);
         assert_eq!(rig.slot.take(), Ok((1..=12).collect()));
     });
 }

@@ -4,11 +4,12 @@ mod group;
 mod operate;
 mod orphans;
 mod significant;
+mod storm;
 
 use std::time::Duration;
 
-use crate::scripted::{Begin, Do, World, assert_nothing_left, panicked};
-use crate::testing::run;
+use crate::scripted::{Begin, Do, World, panicked};
+use crate::testing::{assert_clean, run};
 use crate::{
     AskError, Backoff, ChildSpec, ErrorKind, Exit, Failure, Intensity, NodeState, Restart,
     StartError, Strategy, SupervisorSpec, Tree, TreeOptions,
@@ -20,7 +21,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 async fn end(tree: Tree) {
     let observer = tree.observer();
     tree.stop(HOUR).await.unwrap();
-    assert_nothing_left(&observer);
+    assert_clean(&observer);
 }
 
 async fn start(world: &World, ids: &'static [&'static str], options: &TreeOptions) -> Tree {
@@ -53,7 +54,7 @@ fn one_failure_too_many_stops_the_siblings_in_reverse_and_ends_the_tree_with_its
         assert_eq!(child, "root/b");
         assert!(panicked("once too often")(cause));
         assert_eq!(world.news(), ["-c", "-a"]);
-        assert_nothing_left(&tree.observer());
+        assert_clean(&tree.observer());
         end(tree).await;
     });
 }

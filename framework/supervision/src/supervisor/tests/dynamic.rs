@@ -1,8 +1,8 @@
 //! Children made from a template.
 
 use super::{HOUR, SECOND, end};
-use crate::scripted::{Begin, Do, World, assert_nothing_left};
-use crate::testing::run;
+use crate::scripted::{Begin, Do, World};
+use crate::testing::{assert_clean, run};
 use crate::{
     Backoff, Dynamic, Exit, Restart, Shutdown, SpecError, StartError, Strategy, SupervisorSpec,
     Tree, TreeOptions,
@@ -44,7 +44,7 @@ fn dynamic_children_neither_start_nor_stop_one_after_the_other() {
             10 * SECOND,
             "each had ten seconds, all together"
         );
-        assert_nothing_left(&observer);
+        assert_clean(&observer);
     });
 }
 

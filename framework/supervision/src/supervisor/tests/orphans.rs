@@ -5,8 +5,8 @@ use std::time::Duration;
 use actix::Arbiter;
 
 use super::{HOUR, SECOND, end, nested};
-use crate::scripted::{Do, Gate, World, assert_nothing_left};
-use crate::testing::run;
+use crate::scripted::{Do, Gate, World};
+use crate::testing::{assert_clean, run};
 use crate::{
     Backoff, ChildSpec, Clock, Exit, Intensity, Strategy, SupervisorSpec, Thread, Tree, TreeOptions,
 };
@@ -85,7 +85,7 @@ fn no_child_begins_while_its_predecessor_under_a_fallen_supervisor_still_runs() 
         }
         let observer = tree.observer();
         tree.stop(HOUR).await.unwrap();
-        assert_nothing_left(&observer);
+        assert_clean(&observer);
         arbiter.stop();
         arbiter.join().unwrap();
     });

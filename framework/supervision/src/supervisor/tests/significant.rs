@@ -1,8 +1,8 @@
 //! Children whose end is the end of their supervisor.
 
 use super::{HOUR, SECOND, end};
-use crate::scripted::{Do, World, assert_nothing_left};
-use crate::testing::run;
+use crate::scripted::{Do, World};
+use crate::testing::{assert_clean, run};
 use crate::{AutoShutdown, ChildSpec, Exit, Restart, Strategy, SupervisorSpec, Tree};
 
 fn spec(world: &World, auto_shutdown: AutoShutdown, restart: Restart) -> SupervisorSpec {
@@ -28,7 +28,7 @@ fn the_first_or_the_last_significant_child_that_ends_on_its_own_ends_the_supervi
             world.at("a").tell(Do::Stop);
             assert_eq!(tree.exited().await, Exit::Shutdown);
             assert_eq!(world.news(), ["-a", "-c", "-b"]);
-            assert_nothing_left(&tree.observer());
+            assert_clean(&tree.observer());
 
             let all = spec(&world, AutoShutdown::AllSignificant, restart);
             let mut tree = Tree::start(all, options.clone()).await.unwrap();
@@ -38,7 +38,7 @@ fn the_first_or_the_last_significant_child_that_ends_on_its_own_ends_the_supervi
             world.at("a").tell(Do::Stop);
             assert_eq!(tree.exited().await, Exit::Shutdown);
             assert_eq!(world.news(), ["-a", "-c"]);
-            assert_nothing_left(&tree.observer());
+            assert_clean(&tree.observer());
         });
     }
 }
@@ -81,7 +81,7 @@ fn a_significant_supervisor_that_ended_ends_the_one_above() {
         world.at("a").tell(Do::Stop);
         options.clock.sleep(SECOND).await;
         assert_eq!(tree.exited().await, Exit::Shutdown);
-        assert_nothing_left(&tree.observer());
+        assert_clean(&tree.observer());
     });
 }
 

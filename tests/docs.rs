@@ -1,0 +1,127 @@
+//! The documentation does not lie: every test it names exists.
+
+#![allow(clippy::expect_used, reason = "a test that cannot read has failed")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The crates the documentation names tests of, and where these are.
+const CRATES: [(&str, &str); 8] = [
+    ("", ""),
+    ("it", "tests"),
+    ("supervision", "framework/supervision"),
+    ("workqueue", "framework/workqueue"),
+    ("cache", "framework/cache"),
+    ("boatswain", "framework/controller"),
+    ("apisim", "framework/apisim"),
+    ("podautoscaler", "controllers/podautoscaler"),
+];
+
+/// A test that a text names: of any crate if it names none, any that begin so if it ends in an ellipsis.
+#[derive(Debug, PartialEq)]
+struct Named<'a> {
+    of: &'a str,
+    name: &'a str,
+    is_prefix: bool,
+}
+
+/// What stands in backticks and can only be the name of a test.
+fn named(text: &str) -> Vec<Named<'_>> {
+    let spans = text.split('`').skip(1).step_by(2);
+    let named = spans.map(|span| {
+        let (of, name) = span.split_once(": ").unwrap_or(("", span));
+        let is_prefix = name.ends_with('…');
+        let name = name.trim_end_matches('…').trim();
+        Named {
+            of,
+            name,
+            is_prefix,
+        }
+    });
+    named.filter(Named::is_a_test).collect()
+}
+
+impl Named<'_> {
+    /// Names of tests are sentences.
+    fn is_a_test(&self) -> bool {
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let words = self.name.matches('_').count();
+        self.name.chars().all(is_word) && (words >= 2 || !self.of.is_empty())
+    }
+
+    fn is_function(&self, source: &str) -> bool {
+        let mut names = source.split("fn ").skip(1);
+        names.any(|rest| match rest.strip_prefix(self.name) {
+            Some(rest) => self.is_prefix || rest.starts_with(['(', '<']),
+            None => false,
+        })
+    }
+
+    fn exists(&self, root: &Path) -> bool {
+        let folder = CRATES.iter().find(|(of, _)| *of == self.of);
+        folder.is_some_and(|(_, folder)| {
+            sources(&root.join(folder))
+                .iter()
+                .any(|source| self.is_function(source))
+        })
+    }
+}
+
+fn sources(folder: &Path) -> Vec<String> {
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if path.is_dir() {
+            if !hidden && !path.ends_with("target") {
+                sources.extend(self::sources(&path));
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(fs::read_to_string(&path).expect("text"));
+        }
+    }
+    sources
+}
+
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("the workspace").to_owned()
+}
+
+#[test]
+fn every_test_that_the_promises_name_exists() {
+    let promises = fs::read_to_string(root().join("docs/semantics.md")).expect("the promises");
+    let named = named(&promises);
+    assert!(named.len() > 50, "only {} names are found", named.len());
+    let missing: Vec<_> = named.iter().filter(|test| !test.exists(&root())).collect();
+    assert!(missing.is_empty(), "there are no such tests: {missing:#?}");
+}
+
+#[test]
+fn a_name_is_told_from_other_code_and_looked_for_where_it_is_said_to_be() {
+    let text =
+        "`Done` in `run`, `tests/it`: `it: x`, `a_b_c`, `g1_g2_…`, `Retry-After`, `of: a_b_c`";
+    let tests = named(text);
+    let names: Vec<_> = tests.iter().map(|test| (test.of, test.name)).collect();
+    assert_eq!(
+        names,
+        [("it", "x"), ("", "a_b_c"), ("", "g1_g2_"), ("of", "a_b_c")]
+    );
+    let found = |source: &str| {
+        tests
+            .iter()
+            .map(|t| t.is_function(source))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("async fn x<T>() {} fn g1_g2_more() {}"),
+        [true, false, true, false]
+    );
+    assert_eq!(
+        found("fn a_b_c_and_more() { x() } "),
+        [false, false, false, false]
+    );
+    assert!(!tests[3].exists(&root()), "no such crate");
+}
