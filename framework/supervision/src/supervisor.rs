@@ -1,9 +1,10 @@
 //! The actor that carries out what the roster says.
 
+mod actions;
 mod check;
 mod commands;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +15,17 @@ use actix::fut::wrap_future;
 use actix::{Actor, ActorFuture, ActorFutureExt, AsyncContext, Handler, Message, Running};
 use tokio::sync::oneshot;
 
-use crate::child::{Berth, Ending, Launch, News, Report, Superior};
+use crate::child::{Launch, News, Report};
 use crate::clock::Alarm;
 use crate::context::Context;
 use crate::control::Order;
-use crate::error::{StartError, StillRunning, StopError};
+use crate::error::{StartError, StopError};
 use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::{Link, Rung};
-use crate::roster::{Action, Roster, Terms, Token};
+use crate::roster::{Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Policy};
-use crate::stats::{Bearing, Node, NodeKind, Standing, millis};
+use crate::stats::{Node, NodeKind};
 use crate::thread::Thread;
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
@@ -43,7 +44,7 @@ pub(crate) struct Supervisor {
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
     /// Children of an incarnation before that ended without them, until their tasks are gone.
-    orphans: BTreeSet<Token>,
+    orphans: BTreeMap<Token, Arc<Node>>,
     /// With what this incarnation ends once everything below it has.
     verdict: Exit,
 }
@@ -96,7 +97,7 @@ impl Supervisor {
             members: BTreeMap::new(),
             ids: BTreeMap::new(),
             specs: children.into_specs(),
-            orphans: BTreeSet::new(),
+            orphans: BTreeMap::new(),
             verdict: Exit::Shutdown,
         }
     }
@@ -134,6 +135,7 @@ impl Supervisor {
         };
         let path = format!("{}/{id}", self.link.path()).into();
         let node = Arc::new(Node::new(path, id, kind, thread.name(), gauge, self.now()));
+        node.record().significant = significant;
         self.link.node.adopt(token, Arc::clone(&node));
         self.roster.add(
             token,
@@ -169,179 +171,6 @@ impl Supervisor {
         }
     }
 
-    fn carry_out(&mut self, action: Action, now: Instant, ctx: &mut Context<Self>) {
-        match action {
-            Action::Start(token) => self.start(token, now, ctx),
-            Action::Up(token) => {
-                if let Some(member) = self.members.get_mut(&token) {
-                    member.node.stand(Standing::Running);
-                    if let Some(starting) = member.starting.take() {
-                        let _ = starting.send(Ok(()));
-                    }
-                }
-            }
-            Action::Stop(token) => self.order(
-                token,
-                |node| node.control.order(Order::Stop),
-                Standing::Stopping,
-            ),
-            Action::Kill(token) => self.order(token, Node::kill, Standing::Stopping),
-            Action::Release(token) => {
-                if let Some(member) = self.members.get(&token) {
-                    member.node.control.order(Order::Release);
-                }
-            }
-            Action::Wait { token, until } => {
-                self.stand(token, Standing::Waiting { until });
-                self.note_restart(token, until.saturating_duration_since(now));
-            }
-            Action::Rest(token) => self.stand(token, Standing::Stopped),
-            Action::NotStarted { token, exit } => {
-                if let Some(member) = self.members.get_mut(&token) {
-                    member.node.stand(Standing::Failed);
-                    if let Some(starting) = member.starting.take() {
-                        let _ = starting.send(Err(StartError::failed(&member.node.path, exit)));
-                    }
-                }
-            }
-            Action::Held(token) => self.held(token),
-            Action::Forget { token, running } => self.forget(token, running),
-            Action::Ready => ctx.release_start(),
-            Action::Escalate { token, exit } => {
-                let child = self
-                    .members
-                    .get(&token)
-                    .map_or_else(String::new, |member| member.node.path.to_string());
-                tracing::error!(
-                    path = self.link.path(),
-                    child,
-                    "supervisor gives up: its child {exit}"
-                );
-                self.link
-                    .registry
-                    .tell(&self.link.node, || What::Escalated {
-                        child: child.clone(),
-                        exit: exit.clone(),
-                    });
-                self.verdict = Exit::Escalated {
-                    child,
-                    cause: Box::new(exit),
-                };
-            }
-            Action::Conclude(token) => {
-                if let Some(member) = self.members.get(&token) {
-                    tracing::info!(
-                        path = self.link.path(),
-                        child = &*member.node.path,
-                        "supervisor ends: its significant child has ended"
-                    );
-                    let child = member.node.path.to_string();
-                    let registry = &self.link.registry;
-                    registry.tell(&self.link.node, || What::Concluded { child });
-                }
-            }
-            Action::Finish => ctx.end(self.verdict.clone()),
-        }
-    }
-
-    fn stand(&self, token: Token, standing: Standing) {
-        if let Some(member) = self.members.get(&token) {
-            member.node.stand(standing);
-        }
-    }
-
-    fn order(&self, token: Token, give: impl FnOnce(&Node) -> bool, standing: Standing) {
-        if let Some(member) = self.members.get(&token) {
-            member.node.stand(standing);
-            // a task that is gone has reported so, and the report is on its way
-            give(&member.node);
-        }
-    }
-
-    fn start(&mut self, token: Token, now: Instant, ctx: &mut Context<Self>) {
-        let Some(member) = self.members.get_mut(&token) else {
-            return;
-        };
-        let before = {
-            let mut record = member.node.record();
-            record.since = now;
-            std::mem::replace(&mut record.standing, Standing::Starting)
-        };
-        if let Some(launch) = member.launch.take() {
-            launch(Berth {
-                token,
-                node: Arc::clone(&member.node),
-                registry: Arc::clone(&self.link.registry),
-                thread: member.thread.clone(),
-                rung: member.rung.clone(),
-                superior: Superior::Supervisor(ctx.me().clone()),
-            });
-            return;
-        }
-        let node = Arc::clone(&member.node);
-        node.record().restarts += 1;
-        if !matches!(before, Standing::Waiting { .. }) {
-            self.note_restart(token, Duration::ZERO);
-        }
-        if !node.control.order(Order::Restart) {
-            let ending = Ending {
-                exit: Exit::Killed,
-                uptime: Duration::ZERO,
-                started: false,
-                gone: true,
-            };
-            self.roster.exited(token, ending, now);
-        }
-    }
-
-    fn forget(&mut self, token: Token, running: bool) {
-        let Some(member) = self.members.remove(&token) else {
-            return;
-        };
-        let node = member.node;
-        node.stand(if running {
-            Standing::Stopping
-        } else {
-            Standing::Stopped
-        });
-        self.ids.remove(&node.id);
-        self.link.node.disown(token);
-        let path = node.path.to_string();
-        if running {
-            tracing::error!(
-                path,
-                "actor blocks its thread and could not be ended: it is left behind, still running"
-            );
-            self.link.registry.leave_behind(node);
-        } else {
-            // one that never had a task has nobody else to say so
-            node.depart(Exit::Shutdown);
-            self.link.registry.abandon(node);
-        }
-        if let Some(starting) = member.starting {
-            let _ = starting.send(Err(StartError::Stopped { path: path.clone() }));
-        }
-        for stopping in member.stopping {
-            let _ = stopping.send(if running {
-                Err(StillRunning {
-                    paths: vec![path.clone()],
-                }
-                .into())
-            } else {
-                Ok(())
-            });
-        }
-    }
-
-    fn held(&mut self, token: Token) {
-        if let Some(member) = self.members.get_mut(&token) {
-            member.node.stand(Standing::Stopped);
-            for stopping in member.stopping.drain(..) {
-                let _ = stopping.send(Ok(()));
-            }
-        }
-    }
-
     /// Takes the children of the specification, once nothing of an earlier incarnation runs any more.
     fn open(&mut self, ctx: &mut Context<Self>) {
         for spec in std::mem::take(&mut self.specs) {
@@ -360,41 +189,6 @@ impl Supervisor {
             self.open(ctx);
         }
     }
-
-    fn note_restart(&self, token: Token, delay: Duration) {
-        if let Some(Member { node, .. }) = self.members.get(&token) {
-            let (streak, in_ms) = (self.roster.streak(token), millis(delay));
-            node.record().streak = streak;
-            let registry = &self.link.registry;
-            registry.tell(node, || What::Restarting { in_ms, streak });
-        }
-    }
-
-    fn note_failures(&self) {
-        let bearing = self.policy.intensity.map(|intensity| Bearing {
-            intensity,
-            failures: self.roster.failures(),
-        });
-        self.link.node.record().bearing = bearing.map(Box::new);
-    }
-
-    fn note_exit(&self, token: Token, ending: &Ending) {
-        let Some(member) = self.members.get(&token) else {
-            return;
-        };
-        let path = &*member.node.path;
-        let Ending {
-            exit,
-            uptime,
-            started,
-            ..
-        } = ending;
-        if exit.is_orderly() {
-            tracing::debug!(path, ?uptime, started, "actor {exit}");
-        } else {
-            tracing::warn!(path, ?uptime, started, "actor {exit}");
-        }
-    }
 }
 
 impl Actor for Supervisor {
@@ -409,7 +203,7 @@ impl Actor for Supervisor {
         // they were killed when their supervisor ended; those on other threads may not have noticed yet
         for (token, left) in self.link.node.disown_all() {
             if left.is_alive() {
-                self.orphans.insert(token);
+                self.orphans.insert(token, Arc::clone(&left));
             }
             self.link.registry.abandon(left);
         }
@@ -420,10 +214,16 @@ impl Actor for Supervisor {
         let clock = self.link.clock().clone();
         let patience = wrap_future::<_, Self>(async move { clock.sleep(SUPERVISOR_GRACE).await });
         ctx.spawn(patience.map(|(), supervisor, ctx: &mut Context<Self>| {
-            if !supervisor.orphans.is_empty() {
-                ctx.fail(Failure::fatal(
-                    "children of the incarnation before still run, because they block their threads",
-                ));
+            let orphans = std::mem::take(&mut supervisor.orphans);
+            for left in orphans.values() {
+                supervisor.link.registry.tell(left, || What::LeftBehind);
+                left.depart(Exit::Stuck);
+            }
+            if let Some(left) = orphans.values().next() {
+                ctx.fail(Failure::fatal(format_args!(
+                    "{} of the incarnation before still runs, because it blocks its thread",
+                    left.path
+                )));
             }
         }));
     }
@@ -462,7 +262,7 @@ impl Handler<Report> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Report { token, news }: Report, ctx: &mut Context<Self>) {
-        if self.orphans.contains(&token) {
+        if self.orphans.contains_key(&token) {
             if matches!(news, News::Left) || matches!(&news, News::Exited(ending) if ending.gone) {
                 self.bury(token, ctx);
             }

@@ -92,6 +92,40 @@ fn no_child_begins_while_its_predecessor_under_a_fallen_supervisor_still_runs() 
 }
 
 #[test]
+fn a_supervisor_whose_old_children_block_their_threads_gives_up_and_names_one() {
+    let gate = Gate::default();
+    run(1, async |options| {
+        let arbiter = Arbiter::new();
+        let thread = Thread::arbiter("other", &arbiter.handle());
+        let world = World::default();
+        let below = world.clone();
+        let root = SupervisorSpec::new("root", Strategy::OneForOne).children(move |children| {
+            let (below, thread) = (below.clone(), thread.clone());
+            let middle = SupervisorSpec::new("middle", Strategy::OneForOne);
+            let middle = middle.children(move |children| {
+                children.add(below.child("leaf", vec![]).thread(thread.clone()));
+            });
+            children.add(ChildSpec::supervisor(middle).backoff(Backoff::none()));
+        });
+        let mut tree = Tree::start(root, options).await.unwrap();
+        world.at("leaf").tell(Do::Block(gate.clone()));
+        gate.wait_for_arrival();
+        fell(&world, &tree).await;
+        let exit = tree.exited().await;
+        let text = exit.to_string();
+        assert!(
+            text.contains("root/middle/leaf of the incarnation before"),
+            "{text}"
+        );
+        assert_eq!(tree.observer().alive(), ["root/middle/leaf"]);
+        gate.open();
+        arbiter.stop();
+        arbiter.join().unwrap();
+        assert_clean(&tree.observer());
+    });
+}
+
+#[test]
 fn a_window_above_that_could_never_fill_is_refused_and_named() {
     run(1, async |options| {
         let world = World::default();

@@ -25,6 +25,11 @@ fn the_first_or_the_last_significant_child_that_ends_on_its_own_ends_the_supervi
             let any = spec(&world, AutoShutdown::AnySignificant, restart);
             let mut tree = Tree::start(any, options.clone()).await.unwrap();
             world.news();
+            let marked = |path: &str| tree.snapshot().find(path).map(|node| node.significant);
+            assert_eq!(
+                (marked("root/a"), marked("root/c")),
+                (Some(true), Some(false))
+            );
             world.at("a").tell(Do::Stop);
             assert_eq!(tree.exited().await, Exit::Shutdown);
             assert_eq!(world.news(), ["-a", "-c", "-b"]);
