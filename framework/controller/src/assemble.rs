@@ -253,6 +253,10 @@ fn branch(
     SupervisorSpec::new(core.name.clone(), Strategy::OneForOne)
         .intensity(intensity)
         .children(move |children: &mut Children| {
+            let (in_flight, clock) = (core.in_flight.clone(), children.link().clock().clone());
+            children
+                .link()
+                .virtual_children(move |limit| in_flight.show(clock.now(), limit));
             let limiter = Mailbox::<LimiterActor>::new();
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());

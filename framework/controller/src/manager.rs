@@ -7,8 +7,8 @@ use std::{
 
 use boatswain_cache::{InformerCore, InformerOptions, informer};
 use boatswain_supervision::{
-    ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Strategy, SupervisorSpec, Tree,
-    TreeOptions,
+    Blocked, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Strategy,
+    SupervisorSpec, Tree, TreeOptions,
 };
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -293,12 +293,12 @@ impl Launch {
         let cores = yard.informers.into_cores();
         let connection = Connection::new(&address);
         let reached = connection.clone();
-        telemetry.checks.add("api-server", move || reached.check());
+        telemetry.ready.add("api-server", move || reached.check());
         register_informers(&cores, &clock, &telemetry.registry)?;
         for core in &cores {
             let check = informers::checker(core.clone(), clock.clone());
             let name = format!("informer/{}", informers::name(core));
-            telemetry.checks.add(name, check);
+            telemetry.ready.add(name, check);
         }
         register_recorder(&recorder, &telemetry.registry)?;
         let parts = Parts {
@@ -316,10 +316,11 @@ impl Launch {
             TreeOptions {
                 clock: clock.clone(),
                 entropy,
-                ..TreeOptions::default()
+                watchdog: options.patience,
             },
         )
         .await?;
+        telemetry.live.add("threads", blocked(tree.observer()));
         let observer = Observer {
             tree: tree.observer(),
             clock,
@@ -409,6 +410,30 @@ fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                 });
             root.add(ChildSpec::supervisor(controllers));
         })
+}
+
+/// The check of liveness that fails while an actor blocks its thread: nothing but the end of the process can interrupt it.
+fn blocked(tree: boatswain_supervision::Observer) -> impl Fn() -> Result<(), String> {
+    move || {
+        let blocked = tree.blocked();
+        let names: Vec<String> = blocked
+            .iter()
+            .map(
+                |Blocked {
+                     path,
+                     thread,
+                     for_ms,
+                 }| {
+                    format!("{path} has blocked thread {thread} for {} s", for_ms / 1000)
+                },
+            )
+            .collect();
+        if names.is_empty() {
+            Ok(())
+        } else {
+            Err(names.join(", "))
+        }
+    }
 }
 
 /// Who reports Events: the pod's name inside a cluster.

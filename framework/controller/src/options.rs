@@ -19,6 +19,11 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// How long running reconciles may take to finish at a stop, 25 s by default.
     pub grace: Duration,
+    /// How long anything may be inside one turn, or leave its messages, before it counts as blocked or hung, 30 s by default; absent: for ever.
+    ///
+    /// What blocks its thread, such as a reconcile that waits without `await`, is named by `/healthz`, which then fails, so that the
+    /// kubelet restarts the process; what hangs otherwise is killed and restarted.
+    pub patience: Option<Duration>,
     /// Limits of the client all controllers share.
     pub limits: ClientLimits,
     /// How log lines are written.
@@ -34,6 +39,7 @@ impl Default for Options {
             workers: 4,
             listen: None,
             grace: Duration::from_secs(25),
+            patience: Some(Duration::from_secs(30)),
             limits: ClientLimits::default(),
             log_format: LogFormat::Text,
         }

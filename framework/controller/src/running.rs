@@ -32,7 +32,12 @@ impl Observer {
 
     /// Whether `/readyz` would pass, and its page with every check by name.
     pub fn ready(&self) -> (bool, String) {
-        self.telemetry.checks.run()
+        self.telemetry.ready.run("readyz")
+    }
+
+    /// Whether `/healthz` would pass, and its page, which names what blocks its thread.
+    pub fn live(&self) -> (bool, String) {
+        self.telemetry.live.run("healthz")
     }
 
     /// The page of `/metrics`.

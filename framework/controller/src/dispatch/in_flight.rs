@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Instant};
 
 use boatswain_cache::Key;
+use boatswain_supervision::{Virtual, VirtualChild};
 use dashmap::{DashMap, mapref::entry::Entry};
 use tokio::sync::Notify;
 
@@ -49,6 +50,31 @@ impl InFlight {
 
     pub(crate) fn len(&self) -> usize {
         self.0.since.len()
+    }
+
+    /// What runs, longest first, at most `limit` of it.
+    pub(crate) fn show(&self, now: Instant, limit: usize) -> Virtual {
+        let mut running: Vec<(Instant, Key)> = self
+            .0
+            .since
+            .iter()
+            .map(|entry| (*entry.value(), entry.key().clone()))
+            .collect();
+        running.sort_unstable_by_key(|(since, _)| *since);
+        let total = running.len();
+        let child = |(since, key): (Instant, Key)| VirtualChild {
+            id: key.to_string(),
+            state: "running".into(),
+            facts: [(
+                "for_ms".into(),
+                (now.saturating_duration_since(since).as_millis() as u64).into(),
+            )]
+            .into(),
+        };
+        Virtual {
+            total,
+            shown: running.into_iter().take(limit).map(child).collect(),
+        }
     }
 
     /// When the longest running activation began.

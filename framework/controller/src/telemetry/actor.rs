@@ -24,7 +24,8 @@ use super::Checks;
 #[derive(Clone, Default)]
 pub(crate) struct Telemetry {
     pub(crate) registry: Registry,
-    pub(crate) checks: Checks,
+    pub(crate) ready: Checks,
+    pub(crate) live: Checks,
 }
 
 /// Opens the address to listen on, before anything else starts: a port that is taken is an error of the start.
@@ -80,7 +81,7 @@ impl Actor for TelemetryActor {
 fn router(telemetry: Telemetry) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
-        .route("/healthz", get(|| async { "ok" }))
+        .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(telemetry)
 }
@@ -92,12 +93,19 @@ async fn metrics(State(telemetry): State<Telemetry>) -> Response {
     }
 }
 
-async fn readyz(
-    State(telemetry): State<Telemetry>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Response {
-    let (ready, page) = telemetry.checks.run();
-    match (ready, query.contains_key("verbose")) {
+type Flags = Query<HashMap<String, String>>;
+
+async fn healthz(State(telemetry): State<Telemetry>, Query(flags): Flags) -> Response {
+    probe(telemetry.live.run("healthz"), flags.contains_key("verbose"))
+}
+
+async fn readyz(State(telemetry): State<Telemetry>, Query(flags): Flags) -> Response {
+    probe(telemetry.ready.run("readyz"), flags.contains_key("verbose"))
+}
+
+/// In the manner of the API server: why it fails is always said, why it passes when asked.
+fn probe((passes, page): (bool, String), verbose: bool) -> Response {
+    match (passes, verbose) {
         (true, false) => "ok".into_response(),
         (true, true) => page.into_response(),
         (false, _) => (StatusCode::INTERNAL_SERVER_ERROR, page).into_response(),

@@ -1,4 +1,4 @@
-//! Named readiness checks, read at every probe; pure but for the closures.
+//! Named checks of liveness or readiness, read at every probe; pure but for the closures.
 
 use std::{
     fmt::Write as _,
@@ -7,7 +7,7 @@ use std::{
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The checks behind `/readyz`.
+/// The checks behind `/healthz` or `/readyz`.
 #[derive(Clone, Default)]
 pub(crate) struct Checks(Arc<RwLock<Vec<(String, Check)>>>);
 
@@ -21,31 +21,31 @@ impl Checks {
         checks.push((name.into(), Arc::new(check)));
     }
 
-    /// Whether all pass, and a page in the manner of the API server's own `/readyz?verbose`.
-    pub(crate) fn run(&self) -> (bool, String) {
+    /// Whether all pass, and a page in the manner of the API server's own `/readyz?verbose`, here called `name`.
+    pub(crate) fn run(&self, name: &str) -> (bool, String) {
         let checks = self
             .0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let mut ready = true;
+        let mut passes = true;
         let mut page = String::new();
-        for (name, check) in checks {
+        for (check_name, check) in checks {
             // writing to a String cannot fail
             let _ = match check() {
-                Ok(()) => writeln!(page, "[+]{name} ok"),
+                Ok(()) => writeln!(page, "[+]{check_name} ok"),
                 Err(why) => {
-                    ready = false;
-                    writeln!(page, "[-]{name} failed: {why}")
+                    passes = false;
+                    writeln!(page, "[-]{check_name} failed: {why}")
                 }
             };
         }
         let _ = writeln!(
             page,
-            "readyz check {}",
-            if ready { "passed" } else { "failed" }
+            "{name} check {}",
+            if passes { "passed" } else { "failed" }
         );
-        (ready, page)
+        (passes, page)
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
         let checks = Checks::default();
         checks.add("informer/pods", || Ok(()));
         checks.add("informer/secrets", || Err("cannot list secrets".into()));
-        let (ready, page) = checks.run();
+        let (ready, page) = checks.run("readyz");
         assert!(!ready);
         assert_eq!(
             page,
