@@ -57,7 +57,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(self) {
         self.criterion.final_summary();
         println!(
             "\n{:<34}{:>12}{:>12}{:>12}{:>12}",

@@ -8,8 +8,8 @@ use futures::FutureExt;
 use crate::scripted::{Do, World, panicked};
 use crate::testing::{assert_clean, run};
 use crate::{
-    AskError, ChildSpec, Exit, Failure, NodeState, Shutdown, StartError, Strategy, SupervisorSpec,
-    Tree, TreeOptions,
+    AskError, ChildSpec, Failure, NodeState, Shutdown, StartError, Strategy, SupervisorSpec, Tree,
+    TreeOptions,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
