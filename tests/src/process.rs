@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::Path};
 
-use boatswain::{Handle, Manager, Observer, Options, Runnable};
+use boatswain::{Handle, Manager, Observer, Options, Runnable, testing::assert_clean};
 
 use crate::{Space, World, eventually};
 
@@ -83,6 +83,7 @@ impl Crew {
                 .await
                 .expect("joined")
                 .expect("an orderly stop");
+            assert_clean(&self.observer);
         }
     }
 }

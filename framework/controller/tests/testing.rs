@@ -7,7 +7,7 @@ use std::{convert::Infallible, sync::Arc};
 use boatswain::{
     Clock, Manager, Options,
     prelude::*,
-    testing::{ASSETS, TestServer},
+    testing::{ASSETS, Census, TestServer, assert_clean},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -40,6 +40,7 @@ async fn a_test_server_is_there_at_once_and_a_controller_runs_against_it() {
         namespaces: vec!["default".into()],
         ..Options::default()
     };
+    let census = Census::take();
     let start = move || Manager::new(options).with(controller).spawn();
     let manager = tokio::task::spawn_blocking(start)
         .await
@@ -61,10 +62,14 @@ async fn a_test_server_is_there_at_once_and_a_controller_runs_against_it() {
     }
     while names.recv().await.expect("the controller runs") != "hello" {}
 
+    let observer = manager.observer().clone();
     tokio::task::spawn_blocking(|| manager.stop())
         .await
         .expect("joined")
         .expect("an orderly stop");
+    assert_clean(&observer);
+    // the manager's own thread and its arbiters; the other tests of this process have neither
+    census.assert_no_threads(|name| name == "boatswain" || name.starts_with("actix-rt"));
     server.stop().await;
 }
 

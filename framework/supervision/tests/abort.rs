@@ -1,6 +1,6 @@
 //! Restarts need unwinding: a build without it must not compile, and say why.
 
-#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+#![allow(clippy::expect_used, reason = "a test without a compiler has failed")]
 
 use std::path::Path;
 use std::process::Command;

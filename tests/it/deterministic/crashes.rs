@@ -19,7 +19,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 
-use super::{Script, Scripted, Stage};
+use super::{Script, Scripted, Stage, end};
 
 /// Works for 150 ms, asks to be run again after ten seconds, and notes what it saw when. Unlike [`Scripted`] it sees runs that were
 /// cut off end, too.
@@ -141,7 +141,7 @@ fn g1_g2_crashes_of_any_actor_of_a_controller_lose_no_change_and_let_no_runs_ove
                 (90..=100).contains(&later),
                 "each of ten keys runs every ten seconds, no seat, permit or timer is lost: {later} runs in 100 s"
             );
-            running.stop().await.expect("nothing still runs");
+            end(running).await;
         });
     }
 }
@@ -168,7 +168,7 @@ fn g1_a_shard_that_crashes_cancels_nothing_and_waits_for_what_runs() {
         );
         assert!(runs.iter().all(|run| run.ended.is_some()));
         scripted.assert_one_at_a_time();
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -195,7 +195,7 @@ fn g2_keys_that_waited_for_a_seat_outlive_the_loss_of_every_controllers_supervis
                 "map-{i}: {runs:?}"
             );
         }
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -225,7 +225,7 @@ fn g2_a_shard_that_crashes_before_the_caches_are_synced_learns_of_every_key_late
         held.release();
         stage.clock.sleep(Duration::from_secs(120)).await;
         assert_eq!(scripted.runs("early").len(), 1);
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -323,7 +323,7 @@ fn g2_a_change_whose_mapping_fails_is_mapped_again_although_the_trigger_crashed(
         broken.store(false, Relaxed);
         stage.clock.sleep(Duration::from_secs(30)).await;
         assert_eq!(scripted.runs("map").len(), 2);
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -357,7 +357,7 @@ fn g7_a_mapper_that_hangs_or_panics_on_one_object_holds_up_no_other() {
             let runs = scripted.runs("map");
             assert_eq!(runs.len(), before + 1);
         }
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -412,7 +412,7 @@ fn g4_what_departs_while_its_key_is_told_gone_for_another_reason_is_told_with_it
         stage.clock.sleep(Duration::from_secs(10)).await;
         let told = slow.1.lock().expect("lock").clone();
         assert_eq!(told, [None, Some("last words".to_owned())]);
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -451,7 +451,7 @@ fn a_mapper_that_names_keys_outside_of_the_namespaces_causes_no_errors() {
             results,
             ["controller_reconcile_total{controller=\"scripted\",result=\"success\"} 1"]
         );
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -501,6 +501,6 @@ fn a_controller_may_watch_one_kind_in_two_ways_and_reference_objects_without_a_n
             .expect("created");
         stage.clock.sleep(Duration::from_secs(5)).await;
         assert_eq!(scripted.runs("map").len(), 3);
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }

@@ -11,7 +11,7 @@ use boatswain_apisim::Matcher;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{ResourceExt as _, api::DeleteParams};
 
-use super::{Script, Scripted, Stage};
+use super::{Script, Scripted, Stage, end};
 
 fn slow(_: &Key) -> Script {
     Script::Work(Duration::from_millis(500))
@@ -45,7 +45,7 @@ fn g3_changes_while_a_key_runs_lead_to_one_more_run() {
             "guarantee 2: the last change was seen"
         );
         scripted.assert_one_at_a_time();
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -86,7 +86,7 @@ fn g1_g2_every_last_change_of_many_keys_is_seen_by_a_later_run_that_overlaps_no_
                 assert!(final_run.begun >= at);
             }
             scripted.assert_one_at_a_time();
-            running.stop().await.expect("nothing still runs");
+            end(running).await;
         });
     }
 }
@@ -106,7 +106,7 @@ fn one_seed_gives_one_run() {
             }));
             let running = running.await;
             stage.clock.sleep(Duration::from_secs(60)).await;
-            running.stop().await.expect("nothing still runs");
+            end(running).await;
             let seen = scripted.seen();
             let times = seen
                 .iter()
@@ -178,7 +178,7 @@ fn g4_an_object_that_vanishes_while_nobody_watches_is_told_as_gone_with_its_last
         stage.clock.sleep(Duration::from_secs(60)).await;
         let told = mourner.0.lock().expect("lock").clone();
         assert_eq!(told, [("lost".to_owned(), Some("last words".to_owned()))]);
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -246,7 +246,7 @@ fn g6_a_run_does_not_start_on_a_cache_older_than_what_the_run_before_wrote() {
             map.annotations().get("count").map(String::as_str),
             Some("3")
         );
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
 }
 
@@ -265,7 +265,7 @@ fn g11_a_stop_lets_running_reconciles_finish_and_starts_no_more() {
             .await;
         stage.clock.sleep(Duration::from_secs(5)).await;
         let asked = stage.clock.now();
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
         let seen = scripted.seen();
         let runs: Vec<_> = seen.values().flatten().collect();
         assert_eq!(runs.len(), 2, "no more were started: {runs:?}");

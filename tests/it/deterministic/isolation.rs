@@ -5,7 +5,7 @@ use std::time::Duration;
 use boatswain::{Key, TreeSnapshot};
 use boatswain_supervision::NodeSnapshot;
 
-use super::{Script, Scripted, Stage};
+use super::{Script, Scripted, Stage, end};
 
 const KEYS: usize = 200;
 const WORK: Duration = Duration::from_millis(10);
@@ -60,7 +60,7 @@ async fn p99(stage: &Stage, scripted: &Scripted) -> (Duration, TreeSnapshot, Tre
         }
     }
     let after = running.observer().snapshot();
-    running.stop().await.expect("nothing still runs");
+    end(running).await;
     latencies.sort_unstable();
     (latencies[latencies.len() * 99 / 100], before, after)
 }

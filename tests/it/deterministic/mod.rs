@@ -14,6 +14,7 @@ use std::{
 
 use boatswain::{
     Clock, Context, Controller, Key, Manager, Options, Outcome, Reconciler, Running, key_of,
+    testing::assert_clean,
 };
 use boatswain_apisim::ApiSim;
 use boatswain_supervision::{TreeOptions, testing};
@@ -95,6 +96,13 @@ impl Stage {
             .await
             .expect("patched");
     }
+}
+
+/// Stops in order; nothing of the manager is left.
+async fn end(running: Running) {
+    let observer = running.observer().clone();
+    running.stop().await.expect("nothing still runs");
+    assert_clean(&observer);
 }
 
 /// One run of a key, as the reconciler saw it.

@@ -7,7 +7,7 @@ use boatswain_apisim::Matcher;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 
-use super::{Script, Scripted, Stage};
+use super::{Script, Scripted, Stage, end};
 
 #[test]
 fn g11_any_number_of_hanging_reconciles_of_any_number_of_controllers_get_one_grace_period() {
@@ -31,7 +31,7 @@ fn g11_any_number_of_hanging_reconciles_of_any_number_of_controllers_get_one_gra
         let runs = || scripted.seen().values().map(Vec::len).sum::<usize>();
         assert_eq!(runs(), 6);
         let asked = stage.clock.now();
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
         let took = stage.clock.now() - asked;
         let grace = Options::default().grace;
         assert!(
@@ -73,7 +73,7 @@ fn g11_a_run_that_waits_for_the_cache_when_the_stop_comes_does_not_begin() {
         stage.clock.sleep(Duration::from_secs(1)).await;
         let before = scripted.runs("map").len();
         let asked = stage.clock.now();
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
         assert_eq!(scripted.runs("map").len(), before);
         assert!(stage.clock.now() - asked < Duration::from_secs(1));
         held.release();

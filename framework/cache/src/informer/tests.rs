@@ -214,8 +214,11 @@ impl Rig {
             .unwrap_or_default()
     }
 
+    /// Stops in order; nothing of the tree is left.
     async fn stop(self) {
+        let observer = self.tree.observer();
         self.tree.stop(Duration::from_secs(5)).await.unwrap();
+        testing::assert_clean(&observer);
     }
 }
 

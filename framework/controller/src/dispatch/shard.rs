@@ -83,6 +83,10 @@ impl ShardView {
     pub(crate) fn read(&self) -> Counts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn show(&self, counts: Counts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
 }
 
 /// Where a shard stands and whom it talks to.
@@ -109,6 +113,13 @@ pub(crate) struct Shard {
 #[derive(actix::Message)]
 #[rtype(result = "()")]
 struct Granted(Permit);
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        // its cells end with it
+        self.berth.view.show(Counts::default());
+    }
+}
 
 impl Shard {
     pub(crate) fn new(berth: Berth, link: &Link) -> Self {
@@ -147,18 +158,13 @@ impl Shard {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
-        *self
-            .berth
-            .view
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Counts {
+        self.berth.view.show(Counts {
             queued: self.queue.queued(),
             running: self.queue.running(),
             waiting: self.queue.waiting(),
             parked: self.queue.parked(),
             high_water: self.queue.high_water(),
-        };
+        });
     }
 
     fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {

@@ -28,13 +28,48 @@ use std::{
 
 pub use boatswain_apisim as apisim;
 use boatswain_apisim::ApiSim;
+pub use boatswain_supervision::testing::Census;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
 
 use self::real::Processes;
+use crate::running::Observer;
 
 /// The environment variable that names the folder of the real server's binaries.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+/// Asserts that nothing is left of a manager that has stopped: no actor, no task, no reconcile that runs, no series of a controller.
+///
+/// # Panics
+///
+/// When something is; the message names it.
+#[track_caller]
+pub fn assert_clean(observer: &Observer) {
+    boatswain_supervision::testing::assert_clean(&observer.tree);
+    let page = observer.metrics();
+    let left: Vec<_> = page.lines().filter(|line| tells_of_work(line)).collect();
+    assert_eq!(left, Vec::<&str>::new(), "series of a controller are left");
+}
+
+/// Whether a line of the metrics page is a series that ends with its controller, or says that a reconcile runs or a key waits.
+fn tells_of_work(line: &str) -> bool {
+    let name = line.split(['{', ' ']).next().unwrap_or_default();
+    let of_a_controller = ["controller_", "workqueue_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    let accumulates = ["_total", "_bucket", "_sum", "_count"]
+        .iter()
+        .any(|suffix| name.ends_with(suffix));
+    let gauges = [
+        "controller_active_workers",
+        "controller_queue_depth",
+        "controller_waiting_keys",
+        "controller_parked_keys",
+        "workqueue_depth",
+    ];
+    let runs = gauges.contains(&name) && !line.ends_with(" 0");
+    of_a_controller && accumulates || runs
+}
 
 /// Why a server for a test could not be had.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What supervision costs, beside plain actix and plain tokio in the same run: messages, restarts, short lives, and bytes per actor.
 //!
-//! `cargo bench -p boatswain-supervision`; a name after `--` runs only the rows that contain it. Everything shares one thread, so
+//! `cargo bench -p boatswain-supervision`; a name after `--` times only the rows that contain it. Everything shares one thread, so
 //! no figure contains a switch between threads. Medians and ratios stand in a table at the end.
 
 #![allow(

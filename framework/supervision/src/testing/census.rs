@@ -43,13 +43,22 @@ impl Census {
 
     /// Asserts that nothing of a tree is left, nor any thread started since whose name `is_ours` claims.
     ///
-    /// In a process that runs other tests at the same time claim only names that no other test's threads can have; in one of its own, all.
-    ///
     /// # Panics
     /// If something is left; the message names it.
     #[track_caller]
     pub fn assert_clean(&self, observer: &Observer, is_ours: impl Fn(&str) -> bool) {
         assert_clean(observer);
+        self.assert_no_threads(is_ours);
+    }
+
+    /// Asserts that no thread started since is left whose name `is_ours` claims.
+    ///
+    /// In a process that runs other tests at the same time claim only names that no other test's threads can have; in one of its own, all.
+    ///
+    /// # Panics
+    /// If one is left; the message names it.
+    #[track_caller]
+    pub fn assert_no_threads(&self, is_ours: impl Fn(&str) -> bool) {
         // a thread that has been joined may be listed a moment longer: the kernel tells whoever waits first
         for _ in 0..100_000 {
             if self.started_since(&is_ours).is_empty() {
