@@ -19,18 +19,18 @@ use crate::context::{Context, Incarnation};
 use crate::delivery::Inbox;
 use crate::events::What;
 use crate::exit::{Exit, Failure};
-use crate::link::{Link, Rung};
+use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
 use crate::panics::guard;
+use crate::roster::Token;
 use crate::slot::{Moment, during};
 use crate::stats::{Node, NodeKind, Registry, Standing, millis};
 use crate::supervisor::Supervisor;
-use crate::thread::Thread;
 
 /// What a child tells its supervisor; the only way a failure travels.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) token: u64,
+    pub(crate) token: Token,
     pub(crate) news: News,
 }
 
@@ -57,10 +57,7 @@ pub(crate) struct Ending {
 /// Whom a child reports to.
 pub(crate) enum Superior {
     Supervisor(Address<Supervisor>),
-    Tree {
-        root: Arc<Node>,
-        state: watch::Sender<RootState>,
-    },
+    Tree(watch::Sender<RootState>),
 }
 
 /// What the tree knows of its root supervisor.
@@ -73,19 +70,22 @@ pub(crate) enum RootState {
 
 impl Superior {
     /// False if nobody is left to hear it.
-    fn hear(&self, report: Report) -> bool {
+    fn hear(&self, node: &Node, news: News) -> bool {
         match self {
-            Superior::Supervisor(address) => address.tell(report),
-            Superior::Tree { root, state } => {
-                match report.news {
+            Superior::Supervisor(address) => address.tell(Report {
+                token: node.token,
+                news,
+            }),
+            Superior::Tree(state) => {
+                match news {
                     News::Started => {
-                        root.stand(Standing::Running);
+                        node.stand(Standing::Running);
                         state.send_replace(RootState::Running);
                     }
                     News::Exited(Ending {
                         exit, gone: true, ..
                     }) => {
-                        root.stand(if exit.is_orderly() {
+                        node.stand(if exit.is_orderly() {
                             Standing::Stopped
                         } else {
                             Standing::Failed
@@ -103,11 +103,8 @@ impl Superior {
 
 /// Where a child is launched into.
 pub(crate) struct Berth {
-    pub(crate) token: u64,
     pub(crate) node: Arc<Node>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) thread: Thread,
-    pub(crate) rung: Option<Arc<Rung>>,
     pub(crate) superior: Superior,
 }
 
@@ -121,7 +118,7 @@ where
     A: Actor<Context = Context<A>> + Supervised,
 {
     Box::new(move |berth| {
-        let thread = berth.thread.clone();
+        let thread = berth.node.thread.clone();
         let tether = Tether::new(berth);
         let address = mailbox.address();
         let receiver = mailbox.receiver;
@@ -144,7 +141,8 @@ struct Tether {
     berth: Berth,
     /// The incarnation that has not been reported as ended yet.
     running: Option<Running>,
-    exit: Option<Exit>,
+    /// With what the task ends.
+    exit: Option<Box<Exit>>,
 }
 
 #[derive(Clone, Copy)]
@@ -171,10 +169,7 @@ impl Tether {
     }
 
     fn report(&self, news: News) -> bool {
-        self.berth.superior.hear(Report {
-            token: self.berth.token,
-            news,
-        })
+        self.berth.superior.hear(&self.berth.node, news)
     }
 
     fn started(&self) {
@@ -227,7 +222,7 @@ impl Drop for Tether {
         self.berth.node.control.close();
         self.berth.node.alive.store(false, Ordering::Release);
         // without an exit of its own the task was dropped by its thread
-        let exit = self.exit.take().unwrap_or(Exit::Killed);
+        let exit = self.exit.take().map_or(Exit::Killed, |exit| *exit);
         let ending = self.ending(exit.clone(), true);
         let Berth { node, registry, .. } = &self.berth;
         node.depart(exit);
@@ -265,9 +260,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         let link = Link {
             node: Arc::clone(&berth.node),
             registry: Arc::clone(&berth.registry),
-            thread: berth.thread.clone(),
             incarnation,
-            rung: berth.rung.clone(),
         };
         self.tether.running = Some(Running {
             begun: true,
@@ -361,7 +354,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             match self.tether.berth.node.kind {
                 NodeKind::Actor => return Some(self.tether.berth.node.killed()),
                 // a supervisor that vanished would leave its children behind
-                NodeKind::Supervisor { .. } => future.ctx().make_hasty(),
+                NodeKind::Supervisor(_) => future.ctx().make_hasty(),
             }
         }
         if stop || kill {
@@ -380,7 +373,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             Moment::Ordinary
         });
         if self.tether.berth.node.control.released() {
-            self.tether.exit = Some(exit);
+            self.tether.exit = Some(Box::new(exit));
             return false;
         }
         match self.tether.ending(exit, false) {
@@ -396,6 +389,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             return;
         };
         during(moment, || {
+            // actix restarts only what somebody can still write to
+            let _writer = future.address();
             // Everything may panic as it is dropped, and two panics at once would abort the process: so one thing at a time.
             // Each try gets past one: of the futures waited for, of the others, and of those that were only just spawned.
             for _ in 0..4 {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use actix::dev::channel::{AddressSender, channel};
+use actix::dev::channel::channel;
 use actix::dev::{AsyncContextParts, ContextFut, ContextParts, Mailbox as ActixMailbox};
 use actix::{
     Actor, ActorContext, ActorFuture, ActorFutureExt, ActorState, Addr, AsyncContext, Handler,
@@ -48,12 +48,9 @@ pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;
 /// So does what a [`MessageResponse`](actix::dev::MessageResponse) of your own may spawn elsewhere. Return a `ResponseFuture` instead.
 pub struct Context<A: Actor<Context = Context<A>>> {
     parts: ContextParts<A>,
-    /// Keeps the mailbox that actix sees, and nobody writes to, connected.
-    _unused: AddressSender<A>,
     me: Address<A>,
-    gauge: std::sync::Arc<Gauge>,
     link: Link,
-    exit: Option<Exit>,
+    exit: Option<Box<Exit>>,
     /// The incarnation ends whatever `stopping` says.
     ending: bool,
     hasty: bool,
@@ -69,11 +66,10 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
         me: Address<A>,
         link: Link,
     ) -> Incarnation<A> {
-        let (unused, empty) = channel(0);
+        // what actix takes for the mailbox, and nobody writes to
+        let (_, empty) = channel(0);
         let mut context = Context {
             parts: ContextParts::new(empty.sender_producer()),
-            _unused: unused,
-            gauge: me.gauge(),
             me,
             link,
             exit: None,
@@ -117,7 +113,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
 
     pub(crate) fn end(&mut self, exit: Exit) {
         // the first reason is the cause, later ones are consequences
-        self.exit.get_or_insert(exit);
+        self.exit.get_or_insert_with(|| Box::new(exit));
         self.ending = true;
         self.parts.stop();
     }
@@ -131,7 +127,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
     }
 
     pub(crate) fn take_exit(&mut self) -> Option<Exit> {
-        self.exit.take()
+        self.exit.take().map(|exit| *exit)
     }
 
     pub(crate) fn is_hasty(&self) -> bool {
@@ -155,7 +151,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
     }
 
     pub(crate) fn gauge(&self) -> &Gauge {
-        &self.gauge
+        self.me.gauge()
     }
 
     /// Makes dropping the context run nothing of the actor's, in particular not `started`.

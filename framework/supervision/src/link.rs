@@ -16,7 +16,6 @@ use crate::monitor::{Down, Monitor};
 use crate::random::Entropy;
 use crate::snapshot::Virtual;
 use crate::stats::{Node, Registry};
-use crate::thread::Thread;
 
 /// What an actor knows of its place in the tree: path, incarnation, clock, randomness, and a place to leave facts for observers.
 ///
@@ -25,10 +24,7 @@ use crate::thread::Thread;
 pub struct Link {
     pub(crate) node: Arc<Node>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) thread: Thread,
     pub(crate) incarnation: u32,
-    /// Of a supervisor: who hears when it gives up.
-    pub(crate) rung: Option<Arc<Rung>>,
 }
 
 /// A supervisor that hears when the one below it gives up, and in turn may give up itself.

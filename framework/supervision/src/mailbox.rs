@@ -54,6 +54,10 @@ impl<A: Actor> Mailbox<A> {
     pub fn address(&self) -> Address<A> {
         self.address.clone()
     }
+
+    pub(crate) fn gauge(&self) -> &Arc<Gauge> {
+        self.address.gauge()
+    }
 }
 
 impl<A: Actor> Default for Mailbox<A> {
@@ -142,8 +146,8 @@ impl<A: Actor> Address<A> {
         actix::Addr::new(self.0.tx.clone())
     }
 
-    pub(crate) fn gauge(&self) -> Arc<Gauge> {
-        Arc::clone(&self.0.gauge)
+    pub(crate) fn gauge(&self) -> &Arc<Gauge> {
+        &self.0.gauge
     }
 }
 

@@ -101,7 +101,7 @@ impl Node {
         let listeners = {
             let mut record = self.record();
             record.ended = self.incarnation.load(Ordering::Acquire);
-            record.last_exit = Some(exit.clone());
+            record.last_exit = Some(Box::new(exit.clone()));
             record.monitors.listeners(last)
         };
         self.tell_down(listeners, exit, last);
@@ -116,7 +116,7 @@ impl Node {
         };
         let exit = match exit {
             Exit::Stuck => exit,
-            exit => last_exit.unwrap_or(exit),
+            exit => last_exit.map_or(exit, |last| *last),
         };
         self.tell_down(listeners, &exit, true);
     }

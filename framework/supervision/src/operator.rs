@@ -9,7 +9,7 @@ use crate::error::{StartError, StopError};
 use crate::events::What;
 use crate::mailbox::Address;
 use crate::spec::ChildSpec;
-use crate::stats::{Node, NodeKind, Registry};
+use crate::stats::{Node, Registry};
 use crate::supervisor::{Command, Reply, Supervisor};
 
 /// Changes a tree while it runs: adds, stops, restarts and deletes children, and suspends actors. From any thread; cheap to clone.
@@ -126,20 +126,14 @@ impl Operator {
     }
 
     fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
-        match &self.find(path)?.kind {
-            NodeKind::Supervisor { address, .. } => Some(address.clone()),
-            NodeKind::Actor => None,
-        }
+        Some(self.find(path)?.office()?.address.clone())
     }
 
     /// The supervisor of the child at `path`, and the child's id.
     fn child(&self, path: &str) -> Option<(Address<Supervisor>, String)> {
         let node = self.find(path)?;
-        let above = node
-            .path
-            .strip_suffix(node.id.as_str())?
-            .strip_suffix('/')?;
-        Some((self.supervisor(above)?, node.id.clone()))
+        let above = node.path.strip_suffix(node.id())?.strip_suffix('/')?;
+        Some((self.supervisor(above)?, node.id().to_owned()))
     }
 
     fn set_suspended(&self, path: &str, suspended: bool) -> usize {

@@ -255,11 +255,11 @@ fn node(node: &Arc<Node>, now: Instant, limit: usize) -> NodeSnapshot {
 fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
     NodeSnapshot {
         path: node.path.to_string(),
-        id: node.id.clone(),
-        kind: match node.kind {
+        id: node.id().to_owned(),
+        kind: match &node.kind {
             NodeKind::Actor => NodeSort::Actor,
-            NodeKind::Supervisor { strategy, .. } => NodeSort::Supervisor {
-                strategy,
+            NodeKind::Supervisor(office) => NodeSort::Supervisor {
+                strategy: office.strategy,
                 window: record
                     .bearing
                     .as_deref()
@@ -278,12 +278,12 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
             Standing::Stopped => NodeState::Stopped,
             Standing::Failed => NodeState::Failed,
         },
-        thread: node.thread.clone(),
+        thread: node.thread.name().to_owned(),
         incarnation: node.incarnation.load(Ordering::Acquire),
         restarts: record.restarts,
         streak: record.streak,
         significant: record.significant,
-        last_exit: record.last_exit.clone(),
+        last_exit: record.last_exit.as_deref().cloned(),
         uptime_ms: if lives(record.standing) {
             millis(now.saturating_duration_since(record.since))
         } else {

@@ -141,7 +141,7 @@ impl ChildSpec {
             backoff: Backoff::default(),
             significant: false,
             thread: Thread::here(),
-            gauge: mailbox.address().gauge(),
+            gauge: Arc::clone(mailbox.gauge()),
             below: None,
             launch: child::launcher(mailbox, Box::new(make)),
         }

@@ -12,12 +12,15 @@ use crate::control::{Control, Order};
 use crate::events::{Feed, What};
 use crate::exit::Exit;
 use crate::intensity::Intensity;
+use crate::link::Rung;
 use crate::mailbox::Address;
 use crate::monitor::Monitors;
 use crate::random::Entropy;
+use crate::roster::Token;
 use crate::snapshot::Virtual;
-use crate::spec::Strategy;
+use crate::spec::{Below, Strategy};
 use crate::supervisor::Supervisor;
+use crate::thread::Thread;
 use crate::watchdog::{Turns, Watched};
 
 /// Counts of one mailbox. They outlive every incarnation of the actor behind it.
@@ -89,10 +92,28 @@ pub(crate) type ReadVirtual = Arc<dyn Fn(usize) -> Virtual + Send + Sync>;
 /// What a node is.
 pub(crate) enum NodeKind {
     Actor,
-    Supervisor {
-        strategy: Strategy,
-        address: Address<Supervisor>,
-    },
+    Supervisor(Box<Office>),
+}
+
+/// What only a supervisor's node has.
+pub(crate) struct Office {
+    pub(crate) strategy: Strategy,
+    pub(crate) address: Address<Supervisor>,
+    /// Who hears when it gives up.
+    pub(crate) rung: Option<Arc<Rung>>,
+    /// In order of start: tokens only grow.
+    children: Mutex<BTreeMap<Token, Arc<Node>>>,
+}
+
+impl Office {
+    pub(crate) fn new(below: Below, rung: Option<Arc<Rung>>) -> NodeKind {
+        NodeKind::Supervisor(Box::new(Office {
+            strategy: below.strategy,
+            address: below.address,
+            rung,
+            children: Mutex::default(),
+        }))
+    }
 }
 
 /// The state of a child as its supervisor last saw it; written by the supervisor only.
@@ -116,7 +137,7 @@ pub(crate) struct Record {
     pub(crate) significant: bool,
     /// The latest incarnation that has ended; 0 for none. Written by the child's own task, as is `last_exit`: the supervisor may be late.
     pub(crate) ended: u32,
-    pub(crate) last_exit: Option<Exit>,
+    pub(crate) last_exit: Option<Box<Exit>>,
     /// Written by a supervisor for itself.
     pub(crate) bearing: Option<Box<Bearing>>,
     /// Absent until there is something: most actors say nothing of themselves.
@@ -162,9 +183,12 @@ impl Told {
 /// One place in the tree. Its locks are held for assignments only, never while foreign code runs.
 pub(crate) struct Node {
     pub(crate) path: Arc<str>,
-    pub(crate) id: String,
+    /// Where in the path the id begins.
+    id: usize,
+    /// What its supervisor calls it.
+    pub(crate) token: Token,
     pub(crate) kind: NodeKind,
-    pub(crate) thread: String,
+    pub(crate) thread: Thread,
     pub(crate) gauge: Arc<Gauge>,
     pub(crate) control: Control,
     /// The incarnation that may speak for the node: others that still hold a link are ignored.
@@ -176,24 +200,26 @@ pub(crate) struct Node {
     /// Whether a task exists that may run the actor. Written by that task's tether only.
     pub(crate) alive: AtomicBool,
     record: Mutex<Record>,
-    /// In order of start: tokens only grow.
-    children: Mutex<BTreeMap<u64, Arc<Node>>>,
 }
 
 impl Node {
+    /// A node called `id`, below the one at the path `above`.
     pub(crate) fn new(
-        path: Arc<str>,
-        id: String,
+        above: Option<&str>,
+        id: &str,
+        token: Token,
         kind: NodeKind,
-        thread: &str,
+        thread: Thread,
         gauge: Arc<Gauge>,
         now: Instant,
     ) -> Node {
+        let path = above.map_or_else(|| id.to_owned(), |above| format!("{above}/{id}"));
         Node {
-            path,
-            id,
+            id: path.len() - id.len(),
+            path: path.into(),
+            token,
             kind,
-            thread: thread.to_owned(),
+            thread,
             gauge,
             control: Control::default(),
             incarnation: AtomicU32::new(0),
@@ -213,7 +239,19 @@ impl Node {
                 monitors: Monitors::default(),
                 watched: None,
             }),
-            children: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The name among its siblings.
+    pub(crate) fn id(&self) -> &str {
+        &self.path[self.id..]
+    }
+
+    /// Present if it is a supervisor's.
+    pub(crate) fn office(&self) -> Option<&Office> {
+        match &self.kind {
+            NodeKind::Actor => None,
+            NodeKind::Supervisor(office) => Some(office),
         }
     }
 
@@ -230,7 +268,7 @@ impl Node {
     }
 
     pub(crate) fn is_supervisor(&self) -> bool {
-        matches!(self.kind, NodeKind::Supervisor { .. })
+        self.office().is_some()
     }
 
     /// How an incarnation that was killed has ended.
@@ -244,19 +282,25 @@ impl Node {
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Node>> {
-        lock(&self.children).values().cloned().collect()
+        self.office().map_or_else(Vec::new, |office| {
+            lock(&office.children).values().cloned().collect()
+        })
     }
 
-    pub(crate) fn adopt(&self, token: u64, child: Arc<Node>) {
-        lock(&self.children).insert(token, child);
+    pub(crate) fn adopt(&self, child: &Arc<Node>) {
+        if let Some(office) = self.office() {
+            lock(&office.children).insert(child.token, Arc::clone(child));
+        }
     }
 
-    pub(crate) fn disown(&self, token: u64) -> Option<Arc<Node>> {
-        lock(&self.children).remove(&token)
+    pub(crate) fn disown(&self, child: &Node) -> Option<Arc<Node>> {
+        lock(&self.office()?.children).remove(&child.token)
     }
 
-    pub(crate) fn disown_all(&self) -> BTreeMap<u64, Arc<Node>> {
-        std::mem::take(&mut *lock(&self.children))
+    pub(crate) fn disown_all(&self) -> BTreeMap<Token, Arc<Node>> {
+        self.office().map_or_else(BTreeMap::new, |office| {
+            std::mem::take(&mut *lock(&office.children))
+        })
     }
 
     pub(crate) fn stand(&self, standing: Standing) {

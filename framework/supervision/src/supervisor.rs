@@ -4,10 +4,12 @@ mod actions;
 mod check;
 mod commands;
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
@@ -22,11 +24,10 @@ use crate::control::Order;
 use crate::error::{StartError, StopError};
 use crate::events::What;
 use crate::exit::{Exit, Failure};
-use crate::link::{Link, Rung};
+use crate::link::Link;
 use crate::roster::{Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Policy};
-use crate::stats::{Node, NodeKind};
-use crate::thread::Thread;
+use crate::stats::{Node, NodeKind, Office};
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -39,8 +40,7 @@ pub(crate) struct Supervisor {
     policy: Policy,
     roster: Roster,
     members: BTreeMap<Token, Member>,
-    /// The token of each id.
-    ids: BTreeMap<String, Token>,
+    ids: BTreeSet<ById>,
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
     /// Children of an incarnation before that ended without them, until their tasks are gone.
@@ -49,11 +49,37 @@ pub(crate) struct Supervisor {
     verdict: Exit,
 }
 
+/// A child, found by its id.
+struct ById(Arc<Node>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        self.0.id()
+    }
+}
+
+impl Ord for ById {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.id().cmp(other.0.id())
+    }
+}
+
+impl PartialOrd for ById {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+}
+
+impl Eq for ById {}
+
 struct Member {
     node: Arc<Node>,
-    thread: Thread,
-    /// Of a supervisor: who hears when it gives up.
-    rung: Option<Arc<Rung>>,
     /// Present until the first start.
     launch: Option<Launch>,
     /// Who waits for it to start.
@@ -95,7 +121,7 @@ impl Supervisor {
             policy,
             roster: Roster::new(policy, link.entropy().clone()),
             members: BTreeMap::new(),
-            ids: BTreeMap::new(),
+            ids: BTreeSet::new(),
             specs: children.into_specs(),
             orphans: BTreeMap::new(),
             verdict: Exit::Shutdown,
@@ -109,7 +135,7 @@ impl Supervisor {
     fn admit(&mut self, spec: ChildSpec, starting: Option<Reply<StartError>>) {
         // unique in the process: a supervisor's mailbox outlives its incarnations, and so may reports of their children
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let token = NEXT.fetch_add(1, Ordering::Relaxed);
+        let token = NEXT.fetch_add(1, atomic::Ordering::Relaxed);
         let ChildSpec {
             id,
             restart,
@@ -121,22 +147,17 @@ impl Supervisor {
             below,
             launch,
         } = spec;
-        let thread = thread.or(&self.link.thread);
-        let rung = below.is_some().then(|| self.rung(&backoff)).flatten();
+        let thread = thread.or(&self.link.node.thread);
         let (kind, grace) = match below {
-            Some(below) => (
-                NodeKind::Supervisor {
-                    strategy: below.strategy,
-                    address: below.address,
-                },
-                SUPERVISOR_GRACE,
-            ),
+            Some(below) => (Office::new(below, self.rung(&backoff)), SUPERVISOR_GRACE),
             None => (NodeKind::Actor, GRACE),
         };
-        let path = format!("{}/{id}", self.link.path()).into();
-        let node = Arc::new(Node::new(path, id, kind, thread.name(), gauge, self.now()));
+        let above = Some(self.link.path());
+        let node = Node::new(above, &id, token, kind, thread, gauge, self.now());
+        let node = Arc::new(node);
         node.record().significant = significant;
-        self.link.node.adopt(token, Arc::clone(&node));
+        self.link.node.adopt(&node);
+        self.ids.insert(ById(Arc::clone(&node)));
         self.roster.add(
             token,
             Terms {
@@ -150,13 +171,10 @@ impl Supervisor {
         );
         let member = Member {
             node,
-            thread,
-            rung,
             launch: Some(launch),
             starting,
             stopping: Vec::new(),
         };
-        self.ids.insert(member.node.id.clone(), token);
         self.members.insert(token, member);
     }
 

@@ -22,7 +22,7 @@ use crate::panics::install_hook;
 use crate::random::Entropy;
 use crate::snapshot::{self, Counts, NodeSnapshot, TreeSnapshot};
 use crate::spec::{ChildSpec, SupervisorSpec};
-use crate::stats::{Node, NodeKind, Registry, Standing};
+use crate::stats::{Node, Office, Registry, Standing};
 use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 use crate::thread::Thread;
 use crate::watchdog::{self, Blocked, Watchdog};
@@ -103,24 +103,12 @@ impl Tree {
         };
         let now = clock.now();
         let registry = Arc::new(Registry::new(clock, entropy));
-        let path: Arc<str> = id.as_str().into();
         let (Some(below), true) = (below, thread.is_placed()) else {
-            return Err(StartError::NoArbiter {
-                path: path.to_string(),
-            });
+            return Err(StartError::NoArbiter { path: id });
         };
-        let kind = NodeKind::Supervisor {
-            strategy: below.strategy,
-            address: below.address,
-        };
-        let root = Arc::new(Node::new(
-            Arc::clone(&path),
-            id,
-            kind,
-            thread.name(),
-            gauge,
-            now,
-        ));
+        let office = Office::new(below, None);
+        let root = Node::new(None, &id, 0, office, thread.clone(), gauge, now);
+        let root = Arc::new(root);
         registry.set_root(&root);
         #[cfg(any(test, feature = "testing"))]
         crate::testing::Brood::add(&registry);
@@ -137,17 +125,10 @@ impl Tree {
             state: state.clone(),
             watchdog: None,
         };
-        let superior = Superior::Tree {
-            root: Arc::clone(&root),
-            state: sender,
-        };
         launch(Berth {
-            token: 0,
             node: root,
             registry: Arc::clone(&registry),
-            thread: thread.clone(),
-            rung: None,
-            superior,
+            superior: Superior::Tree(sender),
         });
         tree.watchdog = watchdog.and_then(|patience| Watchdog::start(&registry, patience, &thread));
         let reached = state
@@ -155,8 +136,8 @@ impl Tree {
             .await;
         match reached.map(|state| state.clone()) {
             Ok(RootState::Running | RootState::Starting) => Ok(tree),
-            Ok(RootState::Ended(exit)) => Err(StartError::failed(&path, exit)),
-            Err(_) => Err(StartError::failed(&path, Exit::Killed)),
+            Ok(RootState::Ended(exit)) => Err(StartError::failed(&id, exit)),
+            Err(_) => Err(StartError::failed(&id, Exit::Killed)),
         }
     }
 

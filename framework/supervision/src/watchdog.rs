@@ -159,7 +159,10 @@ impl Rounds {
         }
         let now = registry.clock.now();
         registry.visit(|node| {
-            let seen = self.thread.as_ref().is_none_or(|name| *name == node.thread);
+            let seen = self
+                .thread
+                .as_ref()
+                .is_none_or(|name| name == node.thread.name());
             if seen && node.is_alive() {
                 self.look(&registry, node, now);
             }
@@ -188,7 +191,7 @@ impl Rounds {
             record.watched = (!watched.is_blank()).then(|| Box::new(watched));
             (incarnation, verdict)
         };
-        let (path, thread) = (&*node.path, &*node.thread);
+        let (path, thread) = (&*node.path, node.thread.name());
         match verdict {
             None => {}
             Some(Verdict::Blocked(time)) => {
@@ -225,7 +228,7 @@ pub(crate) fn blocked(registry: &Registry) -> Vec<Blocked> {
         if let Some(since) = since.filter(|_| node.is_alive()) {
             blocked.push(Blocked {
                 path: node.path.to_string(),
-                thread: node.thread.clone(),
+                thread: node.thread.name().to_owned(),
                 for_ms: millis(now.saturating_duration_since(since)),
             });
         }

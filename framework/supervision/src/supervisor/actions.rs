@@ -114,11 +114,8 @@ impl Supervisor {
         };
         if let Some(launch) = member.launch.take() {
             launch(Berth {
-                token,
                 node: Arc::clone(&member.node),
                 registry: Arc::clone(&self.link.registry),
-                thread: member.thread.clone(),
-                rung: member.rung.clone(),
                 superior: Superior::Supervisor(ctx.me().clone()),
             });
             return;
@@ -149,8 +146,8 @@ impl Supervisor {
         } else {
             Standing::Stopped
         });
-        self.ids.remove(&node.id);
-        self.link.node.disown(token);
+        self.ids.remove(node.id());
+        self.link.node.disown(&node);
         let path = node.path.to_string();
         if running {
             tracing::error!(

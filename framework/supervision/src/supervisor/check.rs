@@ -25,7 +25,7 @@ impl Supervisor {
         if child.is_empty() {
             return Err(SpecError::NoId { supervisor });
         }
-        if self.ids.contains_key(&child) {
+        if self.ids.contains(child.as_str()) {
             return Err(SpecError::Duplicate { supervisor, child });
         }
         if spec.significant && spec.restart == Restart::Permanent {
@@ -53,7 +53,7 @@ impl Supervisor {
         // from the start of a supervisor until it gives up
         let mut fall = span;
         let (mut supervisor, mut intensity) = (&self.link.node.path, intensity);
-        let mut above = self.link.rung.as_ref();
+        let mut above = self.own_rung();
         loop {
             if span >= intensity.period {
                 return Err(SpecError::Unreachable {
@@ -75,13 +75,18 @@ impl Supervisor {
         }
     }
 
+    /// Who hears when this supervisor gives up.
+    fn own_rung(&self) -> Option<&Arc<Rung>> {
+        self.link.node.office()?.rung.as_ref()
+    }
+
     /// Who hears when a supervisor below this one, treated with `backoff`, gives up; nobody, if this one never does.
     pub(super) fn rung(&self, backoff: &Backoff) -> Option<Arc<Rung>> {
         Some(Arc::new(Rung {
             supervisor: Arc::clone(&self.link.node.path),
             intensity: self.policy.intensity?,
             backoff: backoff.clone(),
-            above: self.link.rung.clone(),
+            above: self.own_rung().cloned(),
         }))
     }
 }

@@ -28,6 +28,10 @@ impl Handler<Command> for Supervisor {
 }
 
 impl Supervisor {
+    fn token(&self, id: &str) -> Option<Token> {
+        Some(self.ids.get(id)?.0.token)
+    }
+
     fn child_path(&self, id: &str) -> String {
         format!("{}/{id}", self.link.path())
     }
@@ -46,7 +50,7 @@ impl Supervisor {
 
     fn restart(&mut self, id: &str, reply: Reply<StartError>, ctx: &mut Context<Self>) {
         let path = self.child_path(id);
-        let Some(token) = self.ids.get(id).copied() else {
+        let Some(token) = self.token(id) else {
             let _ = reply.send(Err(StartError::NoChild { path }));
             return;
         };
@@ -84,7 +88,7 @@ impl Supervisor {
         end: impl FnOnce(&mut Roster, Token, std::time::Instant),
     ) {
         let path = self.child_path(id);
-        let token = self.ids.get(id).copied();
+        let token = self.token(id);
         let Some((token, member)) =
             token.and_then(|token| Some((token, self.members.get_mut(&token)?)))
         else {

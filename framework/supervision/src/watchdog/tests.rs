@@ -144,9 +144,7 @@ fn what_an_incarnation_declared_does_not_bind_the_next() {
             let link = crate::Link {
                 node,
                 registry: Arc::clone(tree.registry()),
-                thread: Thread::here(),
                 incarnation: 1,
-                rung: None,
             };
             let work = link.deadline(5 * SECOND);
             (link, work)
