@@ -1,5 +1,6 @@
 //! How long a failing child waits before it is started again; pure.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::random::Entropy;
@@ -10,9 +11,12 @@ use crate::random::Entropy;
 /// so that children that failed together do not come back together. After an incarnation that lived for
 /// `reset_after`, or twice its last delay if that is longer, the count begins anew.
 ///
-/// Default: 100 ms to 30 s, factor 2, jitter 0.2, reset after 60 s.
+/// Default: 100 ms to 30 s, factor 2, jitter 0.2, reset after 60 s. Cheap to clone: clones share what they are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Backoff {
+pub struct Backoff(Arc<Curve>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Curve {
     min: Duration,
     max: Duration,
     factor: f64,
@@ -45,13 +49,16 @@ pub enum BackoffError {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Backoff {
-            min: Duration::from_millis(100),
-            max: Duration::from_secs(30),
-            factor: 2.0,
-            jitter: 0.2,
-            reset_after: Duration::from_secs(60),
-        }
+        static DEFAULT: LazyLock<Backoff> = LazyLock::new(|| {
+            Backoff(Arc::new(Curve {
+                min: Duration::from_millis(100),
+                max: Duration::from_secs(30),
+                factor: 2.0,
+                jitter: 0.2,
+                reset_after: Duration::from_secs(60),
+            }))
+        });
+        DEFAULT.clone()
     }
 }
 
@@ -75,13 +82,13 @@ impl Backoff {
         if !(0.0..1.0).contains(&jitter) {
             return Err(BackoffError::Jitter(jitter));
         }
-        Ok(Backoff {
+        Ok(Backoff(Arc::new(Curve {
             min,
             max,
             factor,
             jitter,
             reset_after: Duration::from_secs(60),
-        })
+        })))
     }
 
     /// No delay at all: for children whose own messages carry the backoff.
@@ -90,19 +97,22 @@ impl Backoff {
     /// scheduler, so that others still get theirs.
     #[must_use]
     pub fn none() -> Backoff {
-        Backoff {
-            min: Duration::ZERO,
-            max: Duration::ZERO,
-            factor: 1.0,
-            jitter: 0.0,
-            reset_after: Duration::ZERO,
-        }
+        static NONE: LazyLock<Backoff> = LazyLock::new(|| {
+            Backoff(Arc::new(Curve {
+                min: Duration::ZERO,
+                max: Duration::ZERO,
+                factor: 1.0,
+                jitter: 0.0,
+                reset_after: Duration::ZERO,
+            }))
+        });
+        NONE.clone()
     }
 
     /// Sets how long an incarnation must live for the next delay to be the first again.
     #[must_use]
     pub fn with_reset_after(mut self, reset_after: Duration) -> Backoff {
-        self.reset_after = reset_after;
+        Arc::make_mut(&mut self.0).reset_after = reset_after;
         self
     }
 
@@ -110,12 +120,12 @@ impl Backoff {
     #[must_use]
     pub fn nominal(&self, streak: u32) -> Duration {
         let exponent = i32::try_from(streak.saturating_sub(1)).unwrap_or(i32::MAX);
-        let seconds = self.min.as_secs_f64() * self.factor.powi(exponent);
+        let seconds = self.0.min.as_secs_f64() * self.0.factor.powi(exponent);
         // beyond the cap the power may be infinite, which no Duration can hold
-        if seconds < self.max.as_secs_f64() {
-            Duration::try_from_secs_f64(seconds).unwrap_or(self.max)
+        if seconds < self.0.max.as_secs_f64() {
+            Duration::try_from_secs_f64(seconds).unwrap_or(self.0.max)
         } else {
-            self.max
+            self.0.max
         }
     }
 
@@ -126,7 +136,7 @@ impl Backoff {
         if nominal.is_zero() {
             nominal
         } else {
-            entropy.jitter(nominal, self.jitter)
+            entropy.jitter(nominal, self.0.jitter)
         }
     }
 
@@ -134,9 +144,9 @@ impl Backoff {
     #[must_use]
     pub fn next_streak(&self, streak: u32, uptime: Duration) -> u32 {
         let healthy = if streak == 0 {
-            self.reset_after
+            self.0.reset_after
         } else {
-            self.reset_after.max(self.nominal(streak).saturating_mul(2))
+            self.0.reset_after.max(self.nominal(streak).saturating_mul(2))
         };
         if uptime >= healthy {
             1
@@ -151,13 +161,13 @@ impl Backoff {
         let mut total = Duration::ZERO;
         for streak in 1..=restarts {
             let nominal = self.nominal(streak);
-            if nominal == self.max {
+            if nominal == self.0.max {
                 total = total.saturating_add(nominal.saturating_mul(restarts - streak + 1));
                 break;
             }
             total = total.saturating_add(nominal);
         }
-        Duration::try_from_secs_f64(total.as_secs_f64() * (1.0 + self.jitter))
+        Duration::try_from_secs_f64(total.as_secs_f64() * (1.0 + self.0.jitter))
             .unwrap_or(Duration::MAX)
     }
 }

@@ -39,8 +39,14 @@ pub(crate) struct Supervisor {
     link: Link,
     policy: Policy,
     roster: Roster,
-    members: BTreeMap<Token, Member>,
+    members: BTreeMap<Token, Arc<Node>>,
     ids: BTreeSet<ById>,
+    /// Of those that were never started.
+    launches: BTreeMap<Token, Launch>,
+    /// Who wait for a child to start.
+    starting: BTreeMap<Token, Reply<StartError>>,
+    /// Who wait for a child to stop.
+    stopping: BTreeMap<Token, Vec<Reply<StopError>>>,
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
     /// Children of an incarnation before that ended without them, until their tasks are gone.
@@ -78,16 +84,6 @@ impl PartialEq for ById {
 
 impl Eq for ById {}
 
-struct Member {
-    node: Arc<Node>,
-    /// Present until the first start.
-    launch: Option<Launch>,
-    /// Who waits for it to start.
-    starting: Option<Reply<StartError>>,
-    /// Who wait for it to stop.
-    stopping: Vec<Reply<StopError>>,
-}
-
 pub(crate) type Reply<E> = oneshot::Sender<Result<(), E>>;
 
 /// A change to the children of a supervisor that runs.
@@ -122,6 +118,9 @@ impl Supervisor {
             roster: Roster::new(policy, link.entropy().clone()),
             members: BTreeMap::new(),
             ids: BTreeSet::new(),
+            launches: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            stopping: BTreeMap::new(),
             specs: children.into_specs(),
             orphans: BTreeMap::new(),
             verdict: Exit::Shutdown,
@@ -148,10 +147,10 @@ impl Supervisor {
             launch,
         } = spec;
         let thread = thread.or(&self.link.node.thread);
-        let (kind, grace) = match below {
-            Some(below) => (Office::new(below, self.rung(&backoff)), SUPERVISOR_GRACE),
-            None => (NodeKind::Actor, GRACE),
-        };
+        let supervisor = below.is_some();
+        let kind = below.map_or(NodeKind::Actor, |below| {
+            Office::new(below, self.rung(&backoff))
+        });
         let above = Some(self.link.path());
         let node = Node::new(above, &id, token, kind, thread, gauge, self.now());
         let node = Arc::new(node);
@@ -164,18 +163,14 @@ impl Supervisor {
                 restart,
                 shutdown,
                 backoff,
-                grace,
+                supervisor,
                 added_later: starting.is_some(),
                 significant,
             },
         );
-        let member = Member {
-            node,
-            launch: Some(launch),
-            starting,
-            stopping: Vec::new(),
-        };
-        self.members.insert(token, member);
+        self.members.insert(token, node);
+        self.launches.insert(token, launch);
+        self.starting.extend(starting.map(|reply| (token, reply)));
     }
 
     /// Lets the roster hear of something, and carries out what it says.
@@ -266,11 +261,11 @@ crate::supervised!(Supervisor);
 impl Drop for Supervisor {
     fn drop(&mut self) {
         // nothing is left here unless the supervisor itself was dropped by its thread, or panicked
-        for member in self.members.values() {
-            member.node.kill();
-            member.node.control.order(Order::Release);
-            if member.launch.is_some() {
-                member.node.depart(Exit::Shutdown);
+        for (token, node) in &self.members {
+            node.kill();
+            node.control.order(Order::Release);
+            if self.launches.contains_key(token) {
+                node.depart(Exit::Shutdown);
             }
         }
     }

@@ -81,12 +81,12 @@ prop_compose! {
 proptest! {
     #[test]
     fn every_delay_follows_the_formula_within_its_jitter(backoff in any_backoff(), streak in 1..100u32, seed: u64) {
-        let mut expected = backoff.min.as_secs_f64();
+        let mut expected = backoff.0.min.as_secs_f64();
         for _ in 1..streak {
-            expected = (expected * backoff.factor).min(backoff.max.as_secs_f64());
+            expected = (expected * backoff.0.factor).min(backoff.0.max.as_secs_f64());
         }
         let delay = backoff.delay(streak, &Entropy::seeded(seed)).as_secs_f64();
-        let slack = expected * backoff.jitter + 1e-6;
+        let slack = expected * backoff.0.jitter + 1e-6;
         prop_assert!((delay - expected).abs() <= slack, "{delay} is not {expected} ± {slack}");
     }
 

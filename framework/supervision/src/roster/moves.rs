@@ -44,7 +44,7 @@ impl Roster {
     }
 
     pub(super) fn kill(&mut self, token: Token, now: Instant) {
-        let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace) else {
+        let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace()) else {
             return;
         };
         self.place(token, Phase::Killed, Some(later(now, grace)));
@@ -58,7 +58,7 @@ impl Roster {
         };
         seat.leaving = true;
         if seat.tasked {
-            let due = later(now, seat.terms.grace);
+            let due = later(now, seat.terms.grace());
             self.release(token);
             self.place(token, Phase::Leaving, Some(due));
         } else {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
 use crate::spec::{Restart, Shutdown};
+use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 
 /// Identifies a seat. Tokens grow, so their order is the order of start.
 pub(crate) type Token = u64;
@@ -15,12 +16,23 @@ pub(crate) struct Terms {
     pub(crate) restart: Restart,
     pub(crate) shutdown: Shutdown,
     pub(crate) backoff: Backoff,
-    /// How long its task may take to leave once it has been killed.
-    pub(crate) grace: Duration,
+    /// Whether it is a supervisor, whose grace has room for that of its children.
+    pub(crate) supervisor: bool,
     /// Added while the supervisor ran: its failed start concerns only whoever added it.
     pub(crate) added_later: bool,
     /// Whether its supervisor may end itself when this child ended on its own.
     pub(crate) significant: bool,
+}
+
+impl Terms {
+    /// How long its task may take to leave once it has been killed.
+    pub(super) fn grace(&self) -> Duration {
+        if self.supervisor {
+            SUPERVISOR_GRACE
+        } else {
+            GRACE
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

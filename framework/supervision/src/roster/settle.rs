@@ -97,7 +97,7 @@ impl Roster {
             }
             Phase::Asked | Phase::Leaving => self.release(token),
             Phase::Killed => {
-                let due = seat.due().unwrap_or(later(now, seat.terms.grace));
+                let due = seat.due().unwrap_or(later(now, seat.terms.grace()));
                 self.release(token);
                 self.place(token, Phase::Killed, Some(due));
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Member, Supervisor};
+use super::Supervisor;
 use crate::child::{Berth, Ending, Superior};
 use crate::context::Context;
 use crate::control::Order;
@@ -18,11 +18,9 @@ impl Supervisor {
         match action {
             Action::Start(token) => self.start(token, now, ctx),
             Action::Up(token) => {
-                if let Some(member) = self.members.get_mut(&token) {
-                    member.node.stand(Standing::Running);
-                    if let Some(starting) = member.starting.take() {
-                        let _ = starting.send(Ok(()));
-                    }
+                self.stand(token, Standing::Running);
+                if let Some(starting) = self.starting.remove(&token) {
+                    let _ = starting.send(Ok(()));
                 }
             }
             Action::Stop(token) => self.order(
@@ -32,8 +30,8 @@ impl Supervisor {
             ),
             Action::Kill(token) => self.order(token, Node::kill, Standing::Stopping),
             Action::Release(token) => {
-                if let Some(member) = self.members.get(&token) {
-                    member.node.control.order(Order::Release);
+                if let Some(node) = self.members.get(&token) {
+                    node.control.order(Order::Release);
                 }
             }
             Action::Wait { token, until } => {
@@ -42,10 +40,10 @@ impl Supervisor {
             }
             Action::Rest(token) => self.stand(token, Standing::Stopped),
             Action::NotStarted { token, exit } => {
-                if let Some(member) = self.members.get_mut(&token) {
-                    member.node.stand(Standing::Failed);
-                    if let Some(starting) = member.starting.take() {
-                        let _ = starting.send(Err(StartError::failed(&member.node.path, exit)));
+                if let Some(node) = self.members.get(&token) {
+                    node.stand(Standing::Failed);
+                    if let Some(starting) = self.starting.remove(&token) {
+                        let _ = starting.send(Err(StartError::failed(&node.path, exit)));
                     }
                 }
             }
@@ -56,7 +54,7 @@ impl Supervisor {
                 let child = self
                     .members
                     .get(&token)
-                    .map_or_else(String::new, |member| member.node.path.to_string());
+                    .map_or_else(String::new, |node| node.path.to_string());
                 tracing::error!(
                     path = self.link.path(),
                     child,
@@ -74,13 +72,13 @@ impl Supervisor {
                 };
             }
             Action::Conclude(token) => {
-                if let Some(member) = self.members.get(&token) {
+                if let Some(node) = self.members.get(&token) {
                     tracing::info!(
                         path = self.link.path(),
-                        child = &*member.node.path,
+                        child = &*node.path,
                         "supervisor ends: its significant child has ended"
                     );
-                    let child = member.node.path.to_string();
+                    let child = node.path.to_string();
                     let registry = &self.link.registry;
                     registry.tell(&self.link.node, || What::Concluded { child });
                 }
@@ -90,37 +88,36 @@ impl Supervisor {
     }
 
     fn stand(&self, token: Token, standing: Standing) {
-        if let Some(member) = self.members.get(&token) {
-            member.node.stand(standing);
+        if let Some(node) = self.members.get(&token) {
+            node.stand(standing);
         }
     }
 
     fn order(&self, token: Token, give: impl FnOnce(&Node) -> bool, standing: Standing) {
-        if let Some(member) = self.members.get(&token) {
-            member.node.stand(standing);
+        if let Some(node) = self.members.get(&token) {
+            node.stand(standing);
             // a task that is gone has reported so, and the report is on its way
-            give(&member.node);
+            give(node);
         }
     }
 
     fn start(&mut self, token: Token, now: Instant, ctx: &mut Context<Self>) {
-        let Some(member) = self.members.get_mut(&token) else {
+        let Some(node) = self.members.get(&token).map(Arc::clone) else {
             return;
         };
         let before = {
-            let mut record = member.node.record();
+            let mut record = node.record();
             record.since = now;
             std::mem::replace(&mut record.standing, Standing::Starting)
         };
-        if let Some(launch) = member.launch.take() {
+        if let Some(launch) = self.launches.remove(&token) {
             launch(Berth {
-                node: Arc::clone(&member.node),
+                node,
                 registry: Arc::clone(&self.link.registry),
                 superior: Superior::Supervisor(ctx.me().clone()),
             });
             return;
         }
-        let node = Arc::clone(&member.node);
         node.record().restarts += 1;
         if !matches!(before, Standing::Waiting { .. }) {
             self.note_restart(token, Duration::ZERO);
@@ -137,10 +134,11 @@ impl Supervisor {
     }
 
     fn forget(&mut self, token: Token, running: bool) {
-        let Some(member) = self.members.remove(&token) else {
+        let Some(node) = self.members.remove(&token) else {
             return;
         };
-        let node = member.node;
+        // dropped last: it is foreign code
+        let _unlaunched = self.launches.remove(&token);
         node.stand(if running {
             Standing::Stopping
         } else {
@@ -160,10 +158,10 @@ impl Supervisor {
             node.depart(Exit::Shutdown);
             self.link.registry.abandon(node);
         }
-        if let Some(starting) = member.starting {
+        if let Some(starting) = self.starting.remove(&token) {
             let _ = starting.send(Err(StartError::Stopped { path: path.clone() }));
         }
-        for stopping in member.stopping {
+        for stopping in self.stopping.remove(&token).into_iter().flatten() {
             let _ = stopping.send(if running {
                 Err(StillRunning {
                     paths: vec![path.clone()],
@@ -176,16 +174,14 @@ impl Supervisor {
     }
 
     fn held(&mut self, token: Token) {
-        if let Some(member) = self.members.get_mut(&token) {
-            member.node.stand(Standing::Stopped);
-            for stopping in member.stopping.drain(..) {
-                let _ = stopping.send(Ok(()));
-            }
+        self.stand(token, Standing::Stopped);
+        for stopping in self.stopping.remove(&token).into_iter().flatten() {
+            let _ = stopping.send(Ok(()));
         }
     }
 
     fn note_restart(&self, token: Token, delay: Duration) {
-        if let Some(Member { node, .. }) = self.members.get(&token) {
+        if let Some(node) = self.members.get(&token) {
             let (streak, in_ms) = (self.roster.streak(token), millis(delay));
             node.record().streak = streak;
             let registry = &self.link.registry;
@@ -202,10 +198,10 @@ impl Supervisor {
     }
 
     pub(super) fn note_exit(&self, token: Token, ending: &Ending) {
-        let Some(member) = self.members.get(&token) else {
+        let Some(node) = self.members.get(&token) else {
             return;
         };
-        let path = &*member.node.path;
+        let path = &*node.path;
         let Ending {
             exit,
             uptime,

@@ -1,5 +1,7 @@
 //! Changes to the children while the supervisor runs.
 
+use std::collections::btree_map::Entry;
+
 use actix::Handler;
 
 use super::{Command, Reply, Supervisor};
@@ -54,14 +56,13 @@ impl Supervisor {
             let _ = reply.send(Err(StartError::NoChild { path }));
             return;
         };
-        if let Some(member) = self.members.get_mut(&token)
-            && member.starting.is_none()
-        {
-            member.starting = Some(reply);
-        } else {
-            let _ = reply.send(Err(StartError::Running { path }));
-            return;
-        }
+        match self.starting.entry(token) {
+            Entry::Vacant(nobody) => nobody.insert(reply),
+            Entry::Occupied(_) => {
+                let _ = reply.send(Err(StartError::Running { path }));
+                return;
+            }
+        };
         let mut revived = Ok(());
         self.step(ctx, |roster, now| revived = roster.revive(token, now));
         let refused = match revived {
@@ -69,11 +70,7 @@ impl Supervisor {
             Err(NotIdle::Running) => StartError::Running { path },
             Err(NotIdle::Finished) => StartError::Finished { path },
         };
-        if let Some(reply) = self
-            .members
-            .get_mut(&token)
-            .and_then(|member| member.starting.take())
-        {
+        if let Some(reply) = self.starting.remove(&token) {
             let _ = reply.send(Err(refused));
         }
     }
@@ -88,10 +85,7 @@ impl Supervisor {
         end: impl FnOnce(&mut Roster, Token, std::time::Instant),
     ) {
         let path = self.child_path(id);
-        let token = self.token(id);
-        let Some((token, member)) =
-            token.and_then(|token| Some((token, self.members.get_mut(&token)?)))
-        else {
+        let Some(token) = self.token(id) else {
             let _ = reply.send(Err(StopError::NotFound { path }));
             return;
         };
@@ -99,7 +93,7 @@ impl Supervisor {
             let _ = reply.send(Err(StopError::Running { path }));
             return;
         }
-        member.stopping.push(reply);
+        self.stopping.entry(token).or_default().push(reply);
         self.step(ctx, |roster, now| end(roster, token, now));
     }
 }

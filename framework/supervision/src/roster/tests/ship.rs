@@ -71,12 +71,11 @@ pub(super) struct Ship {
 }
 
 pub(super) fn terms(restart: Restart, backoff: Backoff) -> Terms {
-    let grace = Duration::from_secs(1);
     Terms {
         restart,
         shutdown: Shutdown::default(),
         backoff,
-        grace,
+        supervisor: false,
         added_later: false,
         significant: false,
     }
