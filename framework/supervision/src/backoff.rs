@@ -146,7 +146,9 @@ impl Backoff {
         let healthy = if streak == 0 {
             self.0.reset_after
         } else {
-            self.0.reset_after.max(self.nominal(streak).saturating_mul(2))
+            self.0
+                .reset_after
+                .max(self.nominal(streak).saturating_mul(2))
         };
         if uptime >= healthy {
             1

@@ -1,22 +1,20 @@
 //! Polls one actor, survives its panic, and reports how it ended; the only place that catches panics of actors.
 //!
 //! A child is one task for all incarnations of its actor. It keeps the receiving end of the mailbox, and with it every address; an incarnation
-//! is a context future of actix' that borrows it, and is dropped whole when it ends.
+//! is a context future of actix' that is lent it, and is dropped whole when it ends.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
+use actix::dev::channel::AddressReceiver;
 use actix::{Actor, ActorContext, Supervised};
 use tokio::sync::watch;
 
 use crate::context::{Context, Incarnation};
-use crate::delivery::Inbox;
 use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::Link;
@@ -125,7 +123,7 @@ where
         thread.run(move || {
             let child = Child {
                 incarnation: None,
-                inbox: Some(Rc::new(RefCell::new(receiver))),
+                inbox: Some(receiver),
                 make,
                 address,
                 tether,
@@ -237,8 +235,8 @@ impl Drop for Tether {
 /// The task of one child.
 struct Child<A: Actor<Context = Context<A>> + Supervised> {
     incarnation: Option<Incarnation<A>>,
-    /// Given back when the task ends.
-    inbox: Option<Inbox<A>>,
+    /// Lent to each incarnation, and given back when the task ends.
+    inbox: Option<AddressReceiver<A>>,
     make: Make<A>,
     address: Address<A>,
     /// The first incarnation begins unasked.
@@ -272,7 +270,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                 (self.make)(&link)
             })
         });
-        let (actor, Some(inbox)) = (made??, &self.inbox) else {
+        let (actor, Some(inbox)) = (made??, self.inbox.take()) else {
             return Err(Exit::Killed);
         };
         let me = self.address.clone();
@@ -388,6 +386,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         let Some(mut future) = self.incarnation.take() else {
             return;
         };
+        self.inbox = future.ctx().take_inbox();
         during(moment, || {
             // actix restarts only what somebody can still write to
             let _writer = future.address();

@@ -1,18 +1,18 @@
 //! The actix context of a supervised actor.
 
 use std::fmt;
-use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use actix::dev::channel::channel;
-use actix::dev::{AsyncContextParts, ContextFut, ContextParts, Mailbox as ActixMailbox};
+use actix::dev::channel::{AddressReceiver, channel};
+use actix::dev::{AsyncContextParts, ContextFut, ContextParts, Envelope, Mailbox as ActixMailbox};
 use actix::{
     Actor, ActorContext, ActorFuture, ActorFutureExt, ActorState, Addr, AsyncContext, Handler,
     Message, SpawnHandle,
 };
-use futures::Stream;
+use futures::{Stream, StreamExt};
 
-use crate::delivery::{Courier, Inbox, Inflow, deliver};
+use crate::delivery::{Courier, Inflow, deliver};
 use crate::exit::{Exit, Failure};
 use crate::link::Link;
 use crate::mailbox::Address;
@@ -48,6 +48,8 @@ pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;
 /// So does what a [`MessageResponse`](actix::dev::MessageResponse) of your own may spawn elsewhere. Return a `ResponseFuture` instead.
 pub struct Context<A: Actor<Context = Context<A>>> {
     parts: ContextParts<A>,
+    /// The receiving end of the mailbox, which is handed from incarnation to incarnation.
+    inbox: Option<AddressReceiver<A>>,
     me: Address<A>,
     link: Link,
     exit: Option<Box<Exit>>,
@@ -62,7 +64,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
     /// A new incarnation of the actor, which takes its messages from `inbox`.
     pub(crate) fn incarnate(
         actor: A,
-        inbox: &Inbox<A>,
+        inbox: AddressReceiver<A>,
         me: Address<A>,
         link: Link,
     ) -> Incarnation<A> {
@@ -70,6 +72,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
         let (_, empty) = channel(0);
         let mut context = Context {
             parts: ContextParts::new(empty.sender_producer()),
+            inbox: Some(inbox),
             me,
             link,
             exit: None,
@@ -78,7 +81,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
             held: false,
             budget: MESSAGES_PER_TURN,
         };
-        context.spawn(Courier(Rc::clone(inbox)));
+        context.spawn(Courier);
         ContextFut::new(context, actor, ActixMailbox::new(empty))
     }
 
@@ -152,6 +155,16 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
 
     pub(crate) fn gauge(&self) -> &Gauge {
         self.me.gauge()
+    }
+
+    pub(crate) fn poll_inbox(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Envelope<A>>> {
+        self.inbox
+            .as_mut()
+            .map_or(Poll::Pending, |inbox| inbox.poll_next_unpin(cx))
+    }
+
+    pub(crate) fn take_inbox(&mut self) -> Option<AddressReceiver<A>> {
+        self.inbox.take()
     }
 
     /// Makes dropping the context run nothing of the actor's, in particular not `started`.

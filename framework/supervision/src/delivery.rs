@@ -1,16 +1,13 @@
 //! How a message gets from a queue to its actor, and the answer back to whoever asked.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use actix::dev::channel::AddressReceiver;
 use actix::dev::{Envelope, EnvelopeProxy, MessageResponse, OneshotSender, ToEnvelope};
 use actix::fut::wrap_future;
 use actix::{Actor, ActorFuture, AsyncContext, Handler, Message, ResponseFuture};
-use futures::{Stream, StreamExt};
+use futures::Stream;
 
 use crate::context::Context;
 use crate::mailbox::packed_by_address;
@@ -87,13 +84,10 @@ where
     }
 }
 
-/// The receiving end of a mailbox, which is handed from incarnation to incarnation.
-pub(crate) type Inbox<A> = Rc<RefCell<AddressReceiver<A>>>;
+/// Brings an incarnation the messages from its inbox. actix' own mailbox would die with the incarnation, and the queue with it.
+pub(crate) struct Courier;
 
-/// Brings an incarnation its messages. actix' own mailbox would die with the incarnation, and the queue with it.
-pub(crate) struct Courier<A: Actor>(pub(crate) Inbox<A>);
-
-impl<A: Actor<Context = Context<A>>> ActorFuture<A> for Courier<A> {
+impl<A: Actor<Context = Context<A>>> ActorFuture<A> for Courier {
     type Output = ();
 
     fn poll(
@@ -102,11 +96,9 @@ impl<A: Actor<Context = Context<A>>> ActorFuture<A> for Courier<A> {
         ctx: &mut Context<A>,
         task: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        while !ctx.waiting() {
-            let next = self.0.borrow_mut().poll_next_unpin(task);
-            let Poll::Ready(Some(mut envelope)) = next else {
-                break;
-            };
+        while !ctx.waiting()
+            && let Poll::Ready(Some(mut envelope)) = ctx.poll_inbox(task)
+        {
             envelope.handle(actor, ctx);
         }
         Poll::Pending

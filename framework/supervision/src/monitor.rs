@@ -9,7 +9,7 @@ use actix::Message;
 use crate::exit::Exit;
 use crate::mailbox::Tell;
 use crate::panics::guard;
-use crate::stats::Node;
+use crate::stats::{Node, Record};
 
 /// The end of an incarnation, told to whoever monitors it; the message of OTP's monitors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let ended = self.node.record().monitors.take(self.id);
+        let ended = self.node.record().take_monitor(self.id);
         // what a closure drops is foreign code; the lock is free again by now
         drop(ended);
     }
@@ -54,27 +54,25 @@ impl fmt::Debug for Monitor {
 }
 
 /// Who monitors a node.
-#[derive(Default)]
-pub(crate) struct Monitors {
-    /// The last word has been told.
-    silent: bool,
-    all: Vec<(u64, Tell<Down>)>,
-}
+#[derive(Clone, Default)]
+pub(crate) struct Monitors(Vec<(u64, Tell<Down>)>);
 
-impl Monitors {
-    fn take(&mut self, id: u64) -> Option<Tell<Down>> {
-        let found = self.all.iter().position(|&(other, _)| other == id)?;
-        Some(self.all.remove(found).1)
+impl Record {
+    fn take_monitor(&mut self, id: u64) -> Option<Tell<Down>> {
+        let Monitors(all) = self.monitors.as_deref_mut()?;
+        let found = all.iter().position(|&(other, _)| other == id)?;
+        Some(all.remove(found).1)
     }
 
     /// Whom to tell now.
-    fn listeners(&mut self, last: bool) -> Vec<(u64, Tell<Down>)> {
-        self.silent |= last;
-        if last {
-            std::mem::take(&mut self.all)
+    fn listeners(&mut self, last: bool) -> Monitors {
+        self.departed |= last;
+        let monitors = if last {
+            self.monitors.take()
         } else {
-            self.all.clone()
-        }
+            self.monitors.clone()
+        };
+        monitors.map_or_else(Monitors::default, |monitors| *monitors)
     }
 }
 
@@ -84,11 +82,11 @@ impl Node {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut record = self.record();
-        if record.monitors.silent {
+        if record.departed {
             // `tell` is an argument, and so dropped after the lock is free
             return None;
         }
-        record.monitors.all.push((id, tell));
+        record.monitors.get_or_insert_default().0.push((id, tell));
         drop(record);
         Some(Monitor {
             node: Arc::clone(self),
@@ -102,7 +100,7 @@ impl Node {
             let mut record = self.record();
             record.ended = self.incarnation.load(Ordering::Acquire);
             record.last_exit = Some(Box::new(exit.clone()));
-            record.monitors.listeners(last)
+            record.listeners(last)
         };
         self.tell_down(listeners, exit, last);
     }
@@ -111,7 +109,7 @@ impl Node {
     pub(crate) fn depart(&self, exit: Exit) {
         let (listeners, last_exit) = {
             let mut record = self.record();
-            let listeners = record.monitors.listeners(true);
+            let listeners = record.listeners(true);
             (listeners, record.last_exit.clone())
         };
         let exit = match exit {
@@ -121,7 +119,7 @@ impl Node {
         self.tell_down(listeners, &exit, true);
     }
 
-    fn tell_down(&self, listeners: Vec<(u64, Tell<Down>)>, exit: &Exit, last: bool) {
+    fn tell_down(&self, Monitors(listeners): Monitors, exit: &Exit, last: bool) {
         for (id, tell) in listeners {
             let down = Down {
                 path: self.path.to_string(),
@@ -132,7 +130,7 @@ impl Node {
             let heard = guard(&self.path, move || tell.tell(down));
             if heard == Ok(false) {
                 // nobody is left to hear the next one
-                let ended = self.record().monitors.take(id);
+                let ended = self.record().take_monitor(id);
                 drop(ended);
             }
         }

@@ -142,7 +142,10 @@ pub(crate) struct Record {
     pub(crate) bearing: Option<Box<Bearing>>,
     /// Absent until there is something: most actors say nothing of themselves.
     pub(crate) told: Option<Box<Told>>,
-    pub(crate) monitors: Monitors,
+    /// Whether monitors have been told the last word.
+    pub(crate) departed: bool,
+    /// Absent if nobody monitors it.
+    pub(crate) monitors: Option<Box<Monitors>>,
     /// Written by the watchdog only, and absent unless there is something to remember.
     pub(crate) watched: Option<Box<Watched>>,
 }
@@ -236,7 +239,8 @@ impl Node {
                 last_exit: None,
                 bearing: None,
                 told: None,
-                monitors: Monitors::default(),
+                departed: false,
+                monitors: None,
                 watched: None,
             }),
         }
