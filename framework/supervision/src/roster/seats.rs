@@ -58,7 +58,6 @@ pub(super) struct Seat {
     pub(super) terms: Terms,
     /// Written by [`Seats::place`] only, which keeps the sets true.
     phase: Phase,
-    due: Option<Instant>,
     /// Failures in a row.
     pub(super) streak: u32,
     /// Whether any incarnation has started.
@@ -82,7 +81,6 @@ impl Seat {
         Seat {
             terms,
             phase: Phase::Down,
-            due: None,
             streak: 0,
             proven: false,
             tasked: false,
@@ -97,9 +95,15 @@ impl Seat {
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
+}
 
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
+impl Phase {
+    /// Whether the incarnation has not ended, or the task has yet to leave.
+    fn is_live(self) -> bool {
+        match self {
+            Phase::Down | Phase::Waiting | Phase::Resting => false,
+            Phase::Starting | Phase::Up | Phase::Asked | Phase::Killed | Phase::Leaving => true,
+        }
     }
 }
 
@@ -111,13 +115,31 @@ pub(super) struct Seats {
     down: BTreeSet<Token>,
     /// Those in `Down` that were never started.
     fresh: BTreeSet<Token>,
-    /// Those whose incarnation has not ended, or whose task has yet to leave.
-    live: BTreeSet<Token>,
-    /// Of those, the ones that are to stop because of another.
+    /// Those that live and are to stop because of another.
     recalled: BTreeSet<Token>,
     /// Those in `Waiting`.
     waiting: BTreeSet<Token>,
-    due: BTreeSet<(Instant, Token)>,
+    dues: Dues,
+}
+
+/// What is due when, kept apart from the seats: most children wait for nothing.
+#[derive(Debug, Default)]
+struct Dues {
+    of: BTreeMap<Token, Instant>,
+    first: BTreeSet<(Instant, Token)>,
+}
+
+impl Dues {
+    fn set(&mut self, token: Token, due: Option<Instant>) {
+        let before = match due {
+            Some(at) => self.of.insert(token, at),
+            None => self.of.remove(&token),
+        };
+        if let Some(before) = before {
+            self.first.remove(&(before, token));
+        }
+        self.first.extend(due.map(|at| (at, token)));
+    }
 }
 
 impl Seats {
@@ -152,8 +174,7 @@ impl Seats {
             return;
         };
         seat.phase = phase;
-        seat.due = due;
-        self.due.extend(due.map(|at| (at, token)));
+        self.dues.set(token, due);
         match phase {
             Phase::Down if !seat.proven => {
                 self.fresh.insert(token);
@@ -166,32 +187,30 @@ impl Seats {
                 self.down.insert(token);
                 self.waiting.insert(token);
             }
-            Phase::Starting | Phase::Up | Phase::Asked | Phase::Killed | Phase::Leaving => {
-                self.live.insert(token);
-                if seat.recalled {
-                    self.recalled.insert(token);
-                }
-                return;
-            }
-            Phase::Resting => {}
+            Phase::Starting
+            | Phase::Up
+            | Phase::Asked
+            | Phase::Killed
+            | Phase::Leaving
+            | Phase::Resting => {}
         }
-        seat.recalled = false;
+        seat.recalled &= phase.is_live();
+        if seat.recalled {
+            self.recalled.insert(token);
+        }
     }
 
     pub(super) fn remove(&mut self, token: Token) -> bool {
         self.lift(token);
+        self.dues.set(token, None);
         self.all.remove(&token).is_some()
     }
 
     fn lift(&mut self, token: Token) {
         self.down.remove(&token);
         self.fresh.remove(&token);
-        self.live.remove(&token);
         self.recalled.remove(&token);
         self.waiting.remove(&token);
-        if let Some(at) = self.all.get_mut(&token).and_then(|seat| seat.due.take()) {
-            self.due.remove(&(at, token));
-        }
     }
 
     pub(super) fn first_down(&self) -> Option<Token> {
@@ -226,7 +245,7 @@ impl Seats {
             }
             if seat.phase == Phase::Resting && !seat.held {
                 resting.push(token);
-            } else if self.live.contains(&token) {
+            } else if seat.phase.is_live() {
                 // also of one that is on its way out the end is waited for
                 seat.recalled = true;
                 self.recalled.insert(token);
@@ -242,19 +261,21 @@ impl Seats {
         })
     }
 
+    pub(super) fn due(&self, token: Token) -> Option<Instant> {
+        self.dues.of.get(&token).copied()
+    }
+
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.due.first().map(|&(at, _)| at)
+        self.dues.first.first().map(|&(at, _)| at)
     }
 
     /// Takes a seat whose time has come, and its due time with it.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Token, Phase)> {
-        let &(at, token) = self.due.first()?;
+        let &(at, token) = self.dues.first.first()?;
         if at > now {
             return None;
         }
-        self.due.pop_first();
-        let seat = self.all.get_mut(&token)?;
-        seat.due = None;
-        Some((token, seat.phase))
+        self.dues.set(token, None);
+        Some((token, self.all.get(&token)?.phase))
     }
 }

@@ -97,7 +97,8 @@ impl Roster {
             }
             Phase::Asked | Phase::Leaving => self.release(token),
             Phase::Killed => {
-                let due = seat.due().unwrap_or(later(now, seat.terms.grace()));
+                let grace = seat.terms.grace();
+                let due = self.seats.due(token).unwrap_or(later(now, grace));
                 self.release(token);
                 self.place(token, Phase::Killed, Some(due));
             }
