@@ -275,7 +275,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         };
         let me = self.address.clone();
         self.incarnation = Some(Context::incarnate(actor, inbox, me, link));
-        berth.node.gauge.set_up(true);
+        berth.node.gauge().set_up(true);
         Ok(())
     }
 
@@ -364,7 +364,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Drops the incarnation, and parks. False if nobody is there to decide what comes next.
     fn end(&mut self, exit: Exit) -> bool {
-        self.tether.berth.node.gauge.set_up(false);
+        self.tether.berth.node.gauge().set_up(false);
         self.bury(if let Exit::Panic { .. } = exit {
             Moment::Crash
         } else {

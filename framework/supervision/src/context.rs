@@ -14,9 +14,9 @@ use futures::{Stream, StreamExt};
 
 use crate::delivery::{Courier, Inflow, deliver};
 use crate::exit::{Exit, Failure};
+use crate::gauge::Gauge;
 use crate::link::Link;
 use crate::mailbox::Address;
-use crate::stats::Gauge;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
 /// actix itself would empty the mailbox first, however full it is.

@@ -76,7 +76,11 @@ impl Control {
     pub(crate) fn take(&self, waker: &Waker) -> Orders {
         // registered before reading: an order given in between wakes us again
         self.waker.register(waker);
-        let bits = self.update(|bits| bits & (RELEASE | CLOSED | SUSPENDED));
+        let mut bits = self.bits.load(Ordering::Acquire);
+        // most looks find nothing to take, and a write costs
+        if bits & (RESTART | STOP | KILL) != 0 {
+            bits = self.update(|bits| bits & !(RESTART | STOP | KILL));
+        }
         Orders {
             restart: bits & RESTART != 0,
             stop: bits & STOP != 0,

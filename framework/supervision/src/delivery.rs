@@ -71,13 +71,10 @@ where
         };
         ctx.spend_turn();
         // before the handler runs: a message that kills the actor has left the queue too
-        if self.counted {
-            ctx.gauge().leave();
-            if reply.is_some() {
-                ctx.gauge().settle();
-            }
+        ctx.gauge().take(self.counted);
+        if self.counted && reply.is_some() {
+            ctx.gauge().settle();
         }
-        ctx.gauge().handled();
         if !reply.as_ref().is_some_and(OneshotSender::is_closed) {
             deliver(actor, message, reply, ctx);
         }

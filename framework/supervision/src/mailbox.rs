@@ -9,7 +9,7 @@ use actix::dev::channel::{AddressReceiver, AddressSender, channel};
 use actix::{Actor, Handler, Message};
 
 use crate::context::Context;
-use crate::stats::Gauge;
+use crate::gauge::{Gauge, Gauged};
 
 /// The queue of an actor that is yet to be started: addresses exist first, so siblings can be given each other's in any order.
 ///
@@ -43,7 +43,7 @@ impl<A: Actor> Mailbox<A> {
             receiver,
             address: Address(Arc::new(Inner {
                 tx,
-                gauge: Arc::default(),
+                gauge: Gauge::default(),
                 buffer: questions,
             })),
         }
@@ -55,8 +55,9 @@ impl<A: Actor> Mailbox<A> {
         self.address.clone()
     }
 
-    pub(crate) fn gauge(&self) -> &Arc<Gauge> {
-        self.address.gauge()
+    /// Its counts, and no more of it than that.
+    pub(crate) fn gauged(&self) -> Arc<dyn Gauged> {
+        Arc::clone(&self.address.0) as _
     }
 }
 
@@ -79,9 +80,15 @@ pub struct Address<A: Actor>(Arc<Inner<A>>);
 
 struct Inner<A: Actor> {
     tx: AddressSender<A>,
-    gauge: Arc<Gauge>,
+    gauge: Gauge,
     /// Questions that may wait while the actor is down.
     buffer: usize,
+}
+
+impl<A: Actor> Gauged for Inner<A> {
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
 }
 
 /// Why an [`Address::ask`] brought no answer.
@@ -146,7 +153,7 @@ impl<A: Actor> Address<A> {
         actix::Addr::new(self.0.tx.clone())
     }
 
-    pub(crate) fn gauge(&self) -> &Arc<Gauge> {
+    pub(crate) fn gauge(&self) -> &Gauge {
         &self.0.gauge
     }
 }
@@ -251,7 +258,7 @@ impl<A: Actor<Context = Context<A>>> Address<A> {
         // a closed mailbox refuses before it packs
         COUNTED.set(false);
         if sent.is_err() {
-            self.0.gauge.leave();
+            self.0.gauge.withdraw();
         }
         sent
     }

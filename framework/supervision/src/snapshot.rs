@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::intensity::Intensity;
 use crate::panics::guard;
 use crate::spec::Strategy;
-use crate::stats::{Bearing, Fact, Node, NodeKind, Record, Registry, Standing, millis};
+use crate::stats::{Bearing, Fact, Node, NodeKind, Record, Registry, Standing, lock, millis};
 
 mod text;
 
@@ -260,9 +260,8 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
             NodeKind::Actor => NodeSort::Actor,
             NodeKind::Supervisor(office) => NodeSort::Supervisor {
                 strategy: office.strategy,
-                window: record
-                    .bearing
-                    .as_deref()
+                window: lock(&office.bearing)
+                    .as_ref()
                     .map(|bearing| window(bearing, now)),
             },
         },
@@ -280,7 +279,7 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
         },
         thread: node.thread.name().to_owned(),
         incarnation: node.incarnation.load(Ordering::Acquire),
-        restarts: record.restarts,
+        restarts: record.restarts.into(),
         streak: record.streak,
         significant: record.significant,
         last_exit: record.last_exit.as_deref().cloned(),
@@ -289,9 +288,9 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
         } else {
             0
         },
-        inbox: node.gauge.depth(),
-        inbox_high_water: node.gauge.high_water(),
-        handled: node.gauge.total(),
+        inbox: node.gauge().depth(),
+        inbox_high_water: node.gauge().high_water(),
+        handled: node.gauge().handled(),
         degraded: record.told.as_ref().and_then(|told| told.degraded.clone()),
         facts: BTreeMap::new(),
         children: Vec::new(),

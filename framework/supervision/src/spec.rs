@@ -12,10 +12,10 @@ use crate::child::{self, Launch};
 use crate::context::Context;
 use crate::dynamic::Dynamic;
 use crate::exit::Failure;
+use crate::gauge::Gauged;
 use crate::intensity::Intensity;
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
-use crate::stats::Gauge;
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
 
@@ -97,7 +97,7 @@ pub struct ChildSpec {
     pub(crate) backoff: Backoff,
     pub(crate) significant: bool,
     pub(crate) thread: Thread,
-    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) gauged: Arc<dyn Gauged>,
     pub(crate) below: Option<Below>,
     pub(crate) launch: Launch,
 }
@@ -141,7 +141,7 @@ impl ChildSpec {
             backoff: Backoff::default(),
             significant: false,
             thread: Thread::here(),
-            gauge: Arc::clone(mailbox.gauge()),
+            gauged: mailbox.gauged(),
             below: None,
             launch: child::launcher(mailbox, Box::new(make)),
         }

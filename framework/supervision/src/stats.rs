@@ -1,7 +1,7 @@
 //! What every node of the tree writes down about itself, for observers that must never have to ask an actor.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,9 @@ use crate::clock::Clock;
 use crate::control::{Control, Order};
 use crate::events::{Feed, What};
 use crate::exit::Exit;
+use crate::gauge::{Gauge, Gauged};
 use crate::intensity::Intensity;
+use crate::kin::ByToken;
 use crate::link::Rung;
 use crate::mailbox::Address;
 use crate::monitor::Monitors;
@@ -22,66 +24,6 @@ use crate::spec::{Below, Strategy};
 use crate::supervisor::Supervisor;
 use crate::thread::Thread;
 use crate::watchdog::{Turns, Watched};
-
-/// Counts of one mailbox. They outlive every incarnation of the actor behind it.
-#[derive(Debug, Default)]
-pub(crate) struct Gauge {
-    depth: AtomicUsize,
-    high_water: AtomicUsize,
-    handled: AtomicU64,
-    /// Messages waiting that somebody wants an answer to.
-    questions: AtomicUsize,
-    /// Whether there is an incarnation to handle messages. Written by the child's task only.
-    up: AtomicBool,
-}
-
-impl Gauge {
-    /// Takes a place for a question; false if the actor is down and `room` questions or more wait already.
-    pub(crate) fn admit(&self, room: usize) -> bool {
-        let waiting = self.questions.fetch_add(1, Ordering::Relaxed);
-        let admitted = self.up.load(Ordering::Acquire) || waiting < room;
-        if !admitted {
-            self.settle();
-        }
-        admitted
-    }
-
-    /// A question waits no more.
-    pub(crate) fn settle(&self) {
-        self.questions.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn set_up(&self, up: bool) {
-        self.up.store(up, Ordering::Release);
-    }
-
-    pub(crate) fn enter(&self) {
-        let depth = self.depth.fetch_add(1, Ordering::Relaxed) + 1;
-        if depth > self.high_water.load(Ordering::Relaxed) {
-            self.high_water.fetch_max(depth, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn leave(&self) {
-        self.depth.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn handled(&self) {
-        self.handled.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn depth(&self) -> usize {
-        self.depth.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn high_water(&self) -> usize {
-        self.high_water.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn total(&self) -> u64 {
-        self.handled.load(Ordering::Relaxed)
-    }
-}
 
 /// A named fact that another layer attached: read when somebody looks.
 pub(crate) type Fact = Arc<dyn Fn() -> Value + Send + Sync>;
@@ -102,7 +44,9 @@ pub(crate) struct Office {
     /// Who hears when it gives up.
     pub(crate) rung: Option<Arc<Rung>>,
     /// In order of start: tokens only grow.
-    children: Mutex<BTreeMap<Token, Arc<Node>>>,
+    children: Mutex<ByToken>,
+    /// How much it bears. Written by the supervisor itself.
+    pub(crate) bearing: Mutex<Option<Bearing>>,
 }
 
 impl Office {
@@ -112,6 +56,7 @@ impl Office {
             address: below.address,
             rung,
             children: Mutex::default(),
+            bearing: Mutex::default(),
         }))
     }
 }
@@ -131,15 +76,13 @@ pub(crate) enum Standing {
 pub(crate) struct Record {
     pub(crate) standing: Standing,
     pub(crate) since: Instant,
-    pub(crate) restarts: u64,
+    pub(crate) restarts: u32,
     /// Failures in a row, as the supervisor last counted.
     pub(crate) streak: u32,
     pub(crate) significant: bool,
     /// The latest incarnation that has ended; 0 for none. Written by the child's own task, as is `last_exit`: the supervisor may be late.
     pub(crate) ended: u32,
     pub(crate) last_exit: Option<Box<Exit>>,
-    /// Written by a supervisor for itself.
-    pub(crate) bearing: Option<Box<Bearing>>,
     /// Absent until there is something: most actors say nothing of themselves.
     pub(crate) told: Option<Box<Told>>,
     /// Whether monitors have been told the last word.
@@ -192,7 +135,7 @@ pub(crate) struct Node {
     pub(crate) token: Token,
     pub(crate) kind: NodeKind,
     pub(crate) thread: Thread,
-    pub(crate) gauge: Arc<Gauge>,
+    mailbox: Arc<dyn Gauged>,
     pub(crate) control: Control,
     /// The incarnation that may speak for the node: others that still hold a link are ignored.
     pub(crate) incarnation: AtomicU32,
@@ -213,7 +156,7 @@ impl Node {
         token: Token,
         kind: NodeKind,
         thread: Thread,
-        gauge: Arc<Gauge>,
+        mailbox: Arc<dyn Gauged>,
         now: Instant,
     ) -> Node {
         let path = above.map_or_else(|| id.to_owned(), |above| format!("{above}/{id}"));
@@ -223,7 +166,7 @@ impl Node {
             token,
             kind,
             thread,
-            gauge,
+            mailbox,
             control: Control::default(),
             incarnation: AtomicU32::new(0),
             condemned: AtomicU32::new(0),
@@ -237,13 +180,17 @@ impl Node {
                 significant: false,
                 ended: 0,
                 last_exit: None,
-                bearing: None,
                 told: None,
                 departed: false,
                 monitors: None,
                 watched: None,
             }),
         }
+    }
+
+    /// The counts of its mailbox.
+    pub(crate) fn gauge(&self) -> &Gauge {
+        self.mailbox.gauge()
     }
 
     /// The name among its siblings.
@@ -287,23 +234,27 @@ impl Node {
 
     pub(crate) fn children(&self) -> Vec<Arc<Node>> {
         self.office().map_or_else(Vec::new, |office| {
-            lock(&office.children).values().cloned().collect()
+            let children = lock(&office.children);
+            children.iter().map(|kin| Arc::clone(&kin.node)).collect()
         })
     }
 
     pub(crate) fn adopt(&self, child: &Arc<Node>) {
         if let Some(office) = self.office() {
-            lock(&office.children).insert(child.token, Arc::clone(child));
+            lock(&office.children).insert(Arc::clone(child).into());
         }
     }
 
-    pub(crate) fn disown(&self, child: &Node) -> Option<Arc<Node>> {
-        lock(&self.office()?.children).remove(&child.token)
+    pub(crate) fn disown(&self, child: &Node) {
+        if let Some(office) = self.office() {
+            lock(&office.children).remove(&child.token);
+        }
     }
 
-    pub(crate) fn disown_all(&self) -> BTreeMap<Token, Arc<Node>> {
-        self.office().map_or_else(BTreeMap::new, |office| {
-            std::mem::take(&mut *lock(&office.children))
+    pub(crate) fn disown_all(&self) -> Vec<Arc<Node>> {
+        self.office().map_or_else(Vec::new, |office| {
+            let children = std::mem::take(&mut *lock(&office.children));
+            children.into_iter().map(|kin| kin.node).collect()
         })
     }
 
@@ -444,7 +395,7 @@ impl Registry {
 }
 
 fn gather(node: Arc<Node>, alive: &mut Vec<Arc<Node>>) {
-    for child in node.disown_all().into_values() {
+    for child in node.disown_all() {
         gather(child, alive);
     }
     if node.is_alive() {

@@ -4,12 +4,10 @@ mod actions;
 mod check;
 mod commands;
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{self, AtomicU64};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
@@ -24,6 +22,7 @@ use crate::control::Order;
 use crate::error::{StartError, StopError};
 use crate::events::What;
 use crate::exit::{Exit, Failure};
+use crate::kin::{ById, ByToken, Kin};
 use crate::link::Link;
 use crate::roster::{Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Policy};
@@ -39,8 +38,8 @@ pub(crate) struct Supervisor {
     link: Link,
     policy: Policy,
     roster: Roster,
-    members: BTreeMap<Token, Arc<Node>>,
-    ids: BTreeSet<ById>,
+    members: ByToken,
+    ids: ById,
     /// Of those that were never started.
     launches: BTreeMap<Token, Launch>,
     /// Who wait for a child to start.
@@ -50,39 +49,10 @@ pub(crate) struct Supervisor {
     /// Children that `started` is to take.
     specs: Vec<ChildSpec>,
     /// Children of an incarnation before that ended without them, until their tasks are gone.
-    orphans: BTreeMap<Token, Arc<Node>>,
+    orphans: ByToken,
     /// With what this incarnation ends once everything below it has.
     verdict: Exit,
 }
-
-/// A child, found by its id.
-struct ById(Arc<Node>);
-
-impl Borrow<str> for ById {
-    fn borrow(&self) -> &str {
-        self.0.id()
-    }
-}
-
-impl Ord for ById {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.id().cmp(other.0.id())
-    }
-}
-
-impl PartialOrd for ById {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ById {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id() == other.0.id()
-    }
-}
-
-impl Eq for ById {}
 
 pub(crate) type Reply<E> = oneshot::Sender<Result<(), E>>;
 
@@ -116,13 +86,13 @@ impl Supervisor {
             link: link.clone(),
             policy,
             roster: Roster::new(policy, link.entropy().clone()),
-            members: BTreeMap::new(),
-            ids: BTreeSet::new(),
+            members: ByToken::new(),
+            ids: ById::new(),
             launches: BTreeMap::new(),
             starting: BTreeMap::new(),
             stopping: BTreeMap::new(),
             specs: children.into_specs(),
-            orphans: BTreeMap::new(),
+            orphans: ByToken::new(),
             verdict: Exit::Shutdown,
         }
     }
@@ -134,7 +104,7 @@ impl Supervisor {
     fn admit(&mut self, spec: ChildSpec, starting: Option<Reply<StartError>>) {
         // unique in the process: a supervisor's mailbox outlives its incarnations, and so may reports of their children
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let token = NEXT.fetch_add(1, atomic::Ordering::Relaxed);
+        let token = NEXT.fetch_add(1, Ordering::Relaxed);
         let ChildSpec {
             id,
             restart,
@@ -142,7 +112,7 @@ impl Supervisor {
             backoff,
             significant,
             thread,
-            gauge,
+            gauged,
             below,
             launch,
         } = spec;
@@ -152,11 +122,11 @@ impl Supervisor {
             Office::new(below, self.rung(&backoff))
         });
         let above = Some(self.link.path());
-        let node = Node::new(above, &id, token, kind, thread, gauge, self.now());
+        let node = Node::new(above, &id, token, kind, thread, gauged, self.now());
         let node = Arc::new(node);
         node.record().significant = significant;
         self.link.node.adopt(&node);
-        self.ids.insert(ById(Arc::clone(&node)));
+        self.ids.insert(Arc::clone(&node).into());
         self.roster.add(
             token,
             Terms {
@@ -168,7 +138,7 @@ impl Supervisor {
                 significant,
             },
         );
-        self.members.insert(token, node);
+        self.members.insert(node.into());
         self.launches.insert(token, launch);
         self.starting.extend(starting.map(|reply| (token, reply)));
     }
@@ -214,9 +184,9 @@ impl Actor for Supervisor {
             return ctx.fail(Failure::fatal(error));
         }
         // they were killed when their supervisor ended; those on other threads may not have noticed yet
-        for (token, left) in self.link.node.disown_all() {
+        for left in self.link.node.disown_all() {
             if left.is_alive() {
-                self.orphans.insert(token, Arc::clone(&left));
+                self.orphans.insert(Arc::clone(&left).into());
             }
             self.link.registry.abandon(left);
         }
@@ -228,11 +198,11 @@ impl Actor for Supervisor {
         let patience = wrap_future::<_, Self>(async move { clock.sleep(SUPERVISOR_GRACE).await });
         ctx.spawn(patience.map(|(), supervisor, ctx: &mut Context<Self>| {
             let orphans = std::mem::take(&mut supervisor.orphans);
-            for left in orphans.values() {
+            for Kin { node: left, .. } in &orphans {
                 supervisor.link.registry.tell(left, || What::LeftBehind);
                 left.depart(Exit::Stuck);
             }
-            if let Some(left) = orphans.values().next() {
+            if let Some(Kin { node: left, .. }) = orphans.first() {
                 ctx.fail(Failure::fatal(format_args!(
                     "{} of the incarnation before still runs, because it blocks its thread",
                     left.path
@@ -261,10 +231,10 @@ crate::supervised!(Supervisor);
 impl Drop for Supervisor {
     fn drop(&mut self) {
         // nothing is left here unless the supervisor itself was dropped by its thread, or panicked
-        for (token, node) in &self.members {
+        for Kin { node, .. } in &self.members {
             node.kill();
             node.control.order(Order::Release);
-            if self.launches.contains_key(token) {
+            if self.launches.contains_key(&node.token) {
                 node.depart(Exit::Shutdown);
             }
         }
@@ -275,7 +245,7 @@ impl Handler<Report> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Report { token, news }: Report, ctx: &mut Context<Self>) {
-        if self.orphans.contains_key(&token) {
+        if self.orphans.contains(&token) {
             if matches!(news, News::Left) || matches!(&news, News::Exited(ending) if ending.gone) {
                 self.bury(token, ctx);
             }

@@ -91,7 +91,7 @@ impl Tree {
         let ChildSpec {
             id,
             thread,
-            gauge,
+            gauged,
             below,
             launch,
             ..
@@ -107,7 +107,7 @@ impl Tree {
             return Err(StartError::NoArbiter { path: id });
         };
         let office = Office::new(below, None);
-        let root = Node::new(None, &id, 0, office, thread.clone(), gauge, now);
+        let root = Node::new(None, &id, 0, office, thread.clone(), gauged, now);
         let root = Arc::new(root);
         registry.set_root(&root);
         #[cfg(any(test, feature = "testing"))]

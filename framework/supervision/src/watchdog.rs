@@ -177,8 +177,8 @@ impl Rounds {
             let runs = record.standing == Standing::Running && record.ended != incarnation;
             let sample = Sample {
                 incarnation,
-                handled: node.gauge.total(),
-                inbox: node.gauge.depth(),
+                handled: node.gauge().handled(),
+                inbox: node.gauge().depth(),
                 works: runs && !node.is_suspended(),
                 deadline: record.told.as_ref().and_then(|told| told.next_deadline()),
                 turns: node.turns.count(),

@@ -353,7 +353,7 @@ fn zzz_sizes() {
         size_of::<crate::Context<Idle>>(),
         size_of::<crate::stats::Node>(),
         size_of::<crate::stats::Record>(),
-        size_of::<crate::stats::Gauge>(),
+        size_of::<crate::gauge::Gauge>(),
         size_of::<crate::control::Control>()
     );
     println!(

@@ -10,8 +10,9 @@ use crate::control::Order;
 use crate::error::{StartError, StillRunning};
 use crate::events::What;
 use crate::exit::Exit;
+use crate::kin::Kin;
 use crate::roster::{Action, Token};
-use crate::stats::{Bearing, Node, Standing, millis};
+use crate::stats::{Bearing, Node, Standing, lock, millis};
 
 impl Supervisor {
     pub(super) fn carry_out(&mut self, action: Action, now: Instant, ctx: &mut Context<Self>) {
@@ -30,7 +31,7 @@ impl Supervisor {
             ),
             Action::Kill(token) => self.order(token, Node::kill, Standing::Stopping),
             Action::Release(token) => {
-                if let Some(node) = self.members.get(&token) {
+                if let Some(Kin { node, .. }) = self.members.get(&token) {
                     node.control.order(Order::Release);
                 }
             }
@@ -40,7 +41,7 @@ impl Supervisor {
             }
             Action::Rest(token) => self.stand(token, Standing::Stopped),
             Action::NotStarted { token, exit } => {
-                if let Some(node) = self.members.get(&token) {
+                if let Some(Kin { node, .. }) = self.members.get(&token) {
                     node.stand(Standing::Failed);
                     if let Some(starting) = self.starting.remove(&token) {
                         let _ = starting.send(Err(StartError::failed(&node.path, exit)));
@@ -54,7 +55,7 @@ impl Supervisor {
                 let child = self
                     .members
                     .get(&token)
-                    .map_or_else(String::new, |node| node.path.to_string());
+                    .map_or_else(String::new, |kin| kin.node.path.to_string());
                 tracing::error!(
                     path = self.link.path(),
                     child,
@@ -72,7 +73,7 @@ impl Supervisor {
                 };
             }
             Action::Conclude(token) => {
-                if let Some(node) = self.members.get(&token) {
+                if let Some(Kin { node, .. }) = self.members.get(&token) {
                     tracing::info!(
                         path = self.link.path(),
                         child = &*node.path,
@@ -88,13 +89,13 @@ impl Supervisor {
     }
 
     fn stand(&self, token: Token, standing: Standing) {
-        if let Some(node) = self.members.get(&token) {
+        if let Some(Kin { node, .. }) = self.members.get(&token) {
             node.stand(standing);
         }
     }
 
     fn order(&self, token: Token, give: impl FnOnce(&Node) -> bool, standing: Standing) {
-        if let Some(node) = self.members.get(&token) {
+        if let Some(Kin { node, .. }) = self.members.get(&token) {
             node.stand(standing);
             // a task that is gone has reported so, and the report is on its way
             give(node);
@@ -102,7 +103,7 @@ impl Supervisor {
     }
 
     fn start(&mut self, token: Token, now: Instant, ctx: &mut Context<Self>) {
-        let Some(node) = self.members.get(&token).map(Arc::clone) else {
+        let Some(Kin { node, .. }) = self.members.get(&token) else {
             return;
         };
         let before = {
@@ -112,7 +113,7 @@ impl Supervisor {
         };
         if let Some(launch) = self.launches.remove(&token) {
             launch(Berth {
-                node,
+                node: Arc::clone(node),
                 registry: Arc::clone(&self.link.registry),
                 superior: Superior::Supervisor(ctx.me().clone()),
             });
@@ -134,7 +135,7 @@ impl Supervisor {
     }
 
     fn forget(&mut self, token: Token, running: bool) {
-        let Some(node) = self.members.remove(&token) else {
+        let Some(Kin { node, .. }) = self.members.take(&token) else {
             return;
         };
         // dropped last: it is foreign code
@@ -181,7 +182,7 @@ impl Supervisor {
     }
 
     fn note_restart(&self, token: Token, delay: Duration) {
-        if let Some(node) = self.members.get(&token) {
+        if let Some(Kin { node, .. }) = self.members.get(&token) {
             let (streak, in_ms) = (self.roster.streak(token), millis(delay));
             node.record().streak = streak;
             let registry = &self.link.registry;
@@ -194,11 +195,13 @@ impl Supervisor {
             intensity,
             failures: self.roster.failures(),
         });
-        self.link.node.record().bearing = bearing.map(Box::new);
+        if let Some(office) = self.link.node.office() {
+            *lock(&office.bearing) = bearing;
+        }
     }
 
     pub(super) fn note_exit(&self, token: Token, ending: &Ending) {
-        let Some(node) = self.members.get(&token) else {
+        let Some(Kin { node, .. }) = self.members.get(&token) else {
             return;
         };
         let path = &*node.path;

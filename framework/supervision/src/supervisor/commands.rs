@@ -31,7 +31,7 @@ impl Handler<Command> for Supervisor {
 
 impl Supervisor {
     fn token(&self, id: &str) -> Option<Token> {
-        Some(self.ids.get(id)?.0.token)
+        Some(self.ids.get(id)?.node.token)
     }
 
     fn child_path(&self, id: &str) -> String {
