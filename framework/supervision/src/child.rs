@@ -254,7 +254,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         let berth = &self.tether.berth;
         let incarnation = berth.node.incarnation.fetch_add(1, Ordering::AcqRel) + 1;
         let told = berth.node.record().told.take();
-        let path = Arc::clone(&berth.node.path);
+        let path = &berth.node.path;
         let link = Link {
             node: Arc::clone(&berth.node),
             registry: Arc::clone(&berth.registry),
@@ -265,7 +265,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             ..Running::since(berth.registry.clock.now())
         });
         let made = during(Moment::Making, || {
-            guard(&path, || {
+            guard(path, || {
                 drop(told);
                 (self.make)(&link)
             })
@@ -306,18 +306,18 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Polls the running incarnation; a deaf one hears no messages.
     fn look(&mut self, deaf: bool, cx: &mut TaskContext<'_>) -> Option<Exit> {
-        let path = Arc::clone(self.path());
+        let path = &self.tether.berth.node.path;
         let (Some(future), Some(running)) = (&mut self.incarnation, &mut self.tether.running)
         else {
             return None;
         };
         running.looked = true;
         future.ctx().begin_turn(deaf);
-        let mut polled = guard(&path, || Pin::new(&mut *future).poll(cx));
+        let mut polled = guard(path, || Pin::new(&mut *future).poll(cx));
         if matches!(polled, Ok(Poll::Pending)) && future.ctx().is_ending() {
             // `stopping` refused, or the actor waited for a future: once more, and then it ends in any case
             future.ctx().stop();
-            polled = guard(&path, || Pin::new(&mut *future).poll(cx)).map(|_| Poll::Ready(()));
+            polled = guard(path, || Pin::new(&mut *future).poll(cx)).map(|_| Poll::Ready(()));
         }
         match polled {
             Err(panic) => Some(panic),
@@ -382,7 +382,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
 
     /// Drops the incarnation that ended: what it holds must not live on through a backoff, and the next one may borrow it. The mailbox stays.
     fn bury(&mut self, moment: Moment) {
-        let path = Arc::clone(self.path());
+        let path = &self.tether.berth.node.path;
         let Some(mut future) = self.incarnation.take() else {
             return;
         };
@@ -393,11 +393,11 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             // Everything may panic as it is dropped, and two panics at once would abort the process: so one thing at a time.
             // Each try gets past one: of the futures waited for, of the others, and of those that were only just spawned.
             for _ in 0..4 {
-                if guard(&path, || future.restart()).is_ok() {
+                if guard(path, || future.restart()).is_ok() {
                     break;
                 }
             }
-            let _ = guard(&path, || {
+            let _ = guard(path, || {
                 future.ctx().silence();
                 drop(future);
             });

@@ -285,15 +285,23 @@ impl Node {
         heard
     }
 
+    fn is_at_or_above(&self, path: &str) -> bool {
+        path.strip_prefix(&*self.path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// The node at `path`, at or below this one.
     pub(crate) fn find(self: &Arc<Self>, path: &str) -> Option<Arc<Node>> {
         if &*self.path == path {
             return Some(Arc::clone(self));
         }
-        let below = path.strip_prefix(&*self.path)?.starts_with('/');
-        if !below {
-            return None;
-        }
-        self.children().iter().find_map(|child| child.find(path))
+        // usually one of thousands; an id may contain a slash, and then several
+        let above: Vec<Arc<Node>> = lock(&self.office()?.children)
+            .iter()
+            .filter(|kin| kin.node.is_at_or_above(path))
+            .map(|kin| Arc::clone(&kin.node))
+            .collect();
+        above.iter().find_map(|child| child.find(path))
     }
 
     /// Shows this node and all below it, parents first.

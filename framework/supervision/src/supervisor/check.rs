@@ -47,7 +47,6 @@ impl Supervisor {
         else {
             return Ok(());
         };
-        let child = format!("{}/{}", self.link.path(), spec.id);
         // between the first and the last failure that its supervisor bears
         let mut span = spec.backoff.longest(intensity.max);
         // from the start of a supervisor until it gives up
@@ -58,7 +57,7 @@ impl Supervisor {
             if span >= intensity.period {
                 return Err(SpecError::Unreachable {
                     supervisor: supervisor.to_string(),
-                    child,
+                    child: self.child_path(&spec.id),
                     max: intensity.max,
                     period: intensity.period,
                     needed: span,

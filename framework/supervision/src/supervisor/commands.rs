@@ -34,7 +34,7 @@ impl Supervisor {
         Some(self.ids.get(id)?.node.token)
     }
 
-    fn child_path(&self, id: &str) -> String {
+    pub(super) fn child_path(&self, id: &str) -> String {
         format!("{}/{id}", self.link.path())
     }
 
