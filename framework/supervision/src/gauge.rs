@@ -60,11 +60,11 @@ impl Gauge {
     /// A message is handled; `counted` if it was when it was sent. For the actor's thread only.
     pub(crate) fn take(&self, counted: bool) {
         let count = if counted { &self.taken } else { &self.strays };
-        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     pub(crate) fn depth(&self) -> usize {
-        // in this order: what is taken was sent before
+        // in this order: what was taken had been sent
         let taken = self.taken.load(Ordering::Acquire);
         self.sent.load(Ordering::Relaxed).saturating_sub(taken) as usize
     }
@@ -77,3 +77,6 @@ impl Gauge {
         self.taken.load(Ordering::Relaxed) + self.strays.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,8 +49,8 @@ pub(crate) struct Office {
     pub(crate) bearing: Mutex<Option<Bearing>>,
 }
 
-impl Office {
-    pub(crate) fn new(below: Below, rung: Option<Arc<Rung>>) -> NodeKind {
+impl NodeKind {
+    pub(crate) fn supervisor(below: Below, rung: Option<Arc<Rung>>) -> NodeKind {
         NodeKind::Supervisor(Box::new(Office {
             strategy: below.strategy,
             address: below.address,

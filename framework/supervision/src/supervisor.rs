@@ -26,7 +26,7 @@ use crate::kin::{ById, ByToken, Kin};
 use crate::link::Link;
 use crate::roster::{Roster, Terms, Token};
 use crate::spec::{ChildSpec, Children, Policy};
-use crate::stats::{Node, NodeKind, Office};
+use crate::stats::{Node, NodeKind};
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -119,7 +119,7 @@ impl Supervisor {
         let thread = thread.or(&self.link.node.thread);
         let supervisor = below.is_some();
         let kind = below.map_or(NodeKind::Actor, |below| {
-            Office::new(below, self.rung(&backoff))
+            NodeKind::supervisor(below, self.rung(&backoff))
         });
         let above = Some(self.link.path());
         let node = Node::new(above, &id, token, kind, thread, gauged, self.now());

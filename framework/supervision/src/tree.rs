@@ -22,7 +22,7 @@ use crate::panics::install_hook;
 use crate::random::Entropy;
 use crate::snapshot::{self, Counts, NodeSnapshot, TreeSnapshot};
 use crate::spec::{ChildSpec, SupervisorSpec};
-use crate::stats::{Node, Office, Registry, Standing};
+use crate::stats::{Node, NodeKind, Registry, Standing};
 use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 use crate::thread::Thread;
 use crate::watchdog::{self, Blocked, Watchdog};
@@ -106,8 +106,8 @@ impl Tree {
         let (Some(below), true) = (below, thread.is_placed()) else {
             return Err(StartError::NoArbiter { path: id });
         };
-        let office = Office::new(below, None);
-        let root = Node::new(None, &id, 0, office, thread.clone(), gauged, now);
+        let kind = NodeKind::supervisor(below, None);
+        let root = Node::new(None, &id, 0, kind, thread.clone(), gauged, now);
         let root = Arc::new(root);
         registry.set_root(&root);
         #[cfg(any(test, feature = "testing"))]

@@ -9,8 +9,8 @@ use boatswain_supervision::{
     supervised,
 };
 
-/// For one supervised actor without fields, with all that its supervisor keeps of it; the name of the test's thread is in there four times.
-const BYTES_OF_ONE: i64 = 2_560;
+/// For one supervised actor without fields, with its mailbox and all that its supervisor keeps of it.
+const BYTES_OF_ONE: i64 = 1_536;
 
 struct Idle;
 

@@ -337,28 +337,3 @@ fn messages_past_our_address_are_handled_and_do_not_upset_the_depth() {
         end(tree).await;
     });
 }
-#[test]
-fn zzz_sizes() {
-    use std::mem::size_of;
-    struct Idle;
-    impl actix::Actor for Idle {
-        type Context = crate::Context<Self>;
-    }
-    crate::supervised!(Idle);
-    println!(
-        "child {} tether {} fut {} context {} node {} record {} gauge {} control {}",
-        size_of::<super::Child<Idle>>(),
-        size_of::<super::Tether>(),
-        size_of::<crate::context::Incarnation<Idle>>(),
-        size_of::<crate::Context<Idle>>(),
-        size_of::<crate::stats::Node>(),
-        size_of::<crate::stats::Record>(),
-        size_of::<crate::gauge::Gauge>(),
-        size_of::<crate::control::Control>()
-    );
-    println!(
-        "parts {} exit {}",
-        size_of::<actix::dev::ContextParts<Idle>>(),
-        size_of::<crate::Exit>()
-    );
-}
