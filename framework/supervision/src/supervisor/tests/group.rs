@@ -1,5 +1,6 @@
 //! Strategy × exit × position, with real actors.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{HOUR, end};
@@ -15,25 +16,32 @@ enum Way {
     Panic,
     LaterPanic,
     Killed,
+    Stuck,
 }
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 6] = [
     Way::Normal,
     Way::Transient,
     Way::Panic,
     Way::LaterPanic,
     Way::Killed,
+    Way::Stuck,
 ];
 
 impl Way {
     fn apply(self, world: &World, tree: &Tree, id: &str) {
+        let node = tree.root_node().find(&format!("root/{id}")).unwrap();
         let told = match self {
             Way::Normal => Do::Stop,
             Way::Transient => Do::Fail(Failure::transient("no route")),
             Way::Panic => Do::Panic("overboard"),
             Way::LaterPanic => Do::PanicLater("overboard"),
-            Way::Killed => {
-                return assert!(tree.root_node().find(&format!("root/{id}")).unwrap().kill());
+            Way::Killed => return assert!(node.kill()),
+            Way::Stuck => {
+                // as the watchdog does it
+                let incarnation = node.incarnation.load(Ordering::Acquire);
+                node.condemned.store(incarnation, Ordering::Release);
+                return assert!(node.kill());
             }
         };
         assert!(world.at(id).tell(told));
@@ -45,6 +53,7 @@ impl Way {
             Way::Transient => matches!(exit, Exit::Error { .. }),
             Way::Panic | Way::LaterPanic => matches!(exit, Exit::Panic { .. }),
             Way::Killed => *exit == Exit::Killed,
+            Way::Stuck => *exit == Exit::Stuck,
         }
     }
 
