@@ -21,7 +21,7 @@ use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::{Link, Rung};
 use crate::mailbox::{Address, Mailbox};
-use crate::panics::guard;
+use crate::panics::{Foreign, guard};
 use crate::slot::{Moment, during};
 use crate::stats::{Node, NodeKind, Registry, Standing, millis};
 use crate::supervisor::Supervisor;
@@ -120,6 +120,7 @@ pub(crate) fn launcher<A>(mailbox: Mailbox<A>, make: Make<A>) -> Launch
 where
     A: Actor<Context = Context<A>> + Supervised,
 {
+    let make = Foreign::new(make);
     Box::new(move |berth| {
         let thread = berth.thread.clone();
         let tether = Tether::new(berth);
@@ -226,6 +227,9 @@ impl Drop for Tether {
     fn drop(&mut self) {
         self.berth.node.control.close();
         self.berth.node.alive.store(false, Ordering::Release);
+        // it may know the node, which would then keep itself
+        let told = self.berth.node.record().told.take();
+        let _ = guard(&self.berth.node.path, || drop(told));
         // without an exit of its own the task was dropped by its thread
         let exit = self.exit.take().unwrap_or(Exit::Killed);
         let ending = self.ending(exit.clone(), true);
@@ -244,7 +248,7 @@ struct Child<A: Actor<Context = Context<A>> + Supervised> {
     incarnation: Option<Incarnation<A>>,
     /// Given back when the task ends.
     inbox: Option<Inbox<A>>,
-    make: Make<A>,
+    make: Foreign<Make<A>>,
     address: Address<A>,
     /// The first incarnation begins unasked.
     begin: bool,
@@ -396,13 +400,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
             return;
         };
         during(moment, || {
-            // Everything may panic as it is dropped, and two panics at once would abort the process: so one thing at a time.
-            // Each try gets past one: of the futures waited for, of the others, and of those that were only just spawned.
-            for _ in 0..4 {
-                if guard(&path, || future.restart()).is_ok() {
-                    break;
-                }
-            }
+            // two panics at once would abort the process, and `restarting` may panic as well as the drop of the actor
+            let _ = guard(&path, || future.restart());
             let _ = guard(&path, || {
                 future.ctx().silence();
                 drop(future);
@@ -449,8 +448,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     /// Gives everything back.
     fn discard(&mut self) {
         self.bury(Moment::Ordinary);
-        let inbox = self.inbox.take();
-        let _ = guard(self.path(), || drop(inbox));
+        let (inbox, make) = (self.inbox.take(), self.make.take());
+        let _ = guard(self.path(), || drop((inbox, make)));
     }
 }
 

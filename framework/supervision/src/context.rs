@@ -16,6 +16,7 @@ use crate::delivery::{Courier, Inbox, Inflow, deliver};
 use crate::exit::{Exit, Failure};
 use crate::link::Link;
 use crate::mailbox::Address;
+use crate::panics::Fenced;
 use crate::stats::Gauge;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
@@ -82,7 +83,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
             held: false,
             budget: MESSAGES_PER_TURN,
         };
-        context.spawn(Courier(Rc::clone(inbox)));
+        context.parts.spawn(Courier(Rc::clone(inbox)));
         ContextFut::new(context, actor, ActixMailbox::new(empty))
     }
 
@@ -188,14 +189,14 @@ impl<A: Actor<Context = Context<A>>> AsyncContext<A> for Context<A> {
     where
         F: ActorFuture<A, Output = ()> + 'static,
     {
-        self.parts.spawn(future)
+        self.parts.spawn(Fenced::new(future))
     }
 
     fn wait<F>(&mut self, future: F)
     where
         F: ActorFuture<A, Output = ()> + 'static,
     {
-        self.parts.wait(future);
+        self.parts.wait(Fenced::new(future));
     }
 
     // the mailbox asks this before each message, which is where a turn can be cut short

@@ -14,6 +14,7 @@ use futures::{Stream, StreamExt};
 
 use crate::context::Context;
 use crate::mailbox::packed_by_address;
+use crate::panics::Foreign;
 
 /// Hands one message to the actor.
 pub(crate) fn deliver<A, M>(
@@ -50,7 +51,7 @@ where
 {
     fn pack(message: M, reply: Option<OneshotSender<M::Result>>) -> Envelope<A> {
         Envelope::with_proxy(Box::new(Letter {
-            content: Some((message, reply)),
+            content: Foreign::new((message, reply)),
             counted: packed_by_address(),
         }))
     }
@@ -58,7 +59,7 @@ where
 
 /// A message on its way, which is counted when it is handled.
 struct Letter<M: Message> {
-    content: Option<(M, Option<OneshotSender<M::Result>>)>,
+    content: Foreign<(M, Option<OneshotSender<M::Result>>)>,
     counted: bool,
 }
 

@@ -225,6 +225,15 @@ impl Node {
         self.alive.load(Ordering::Acquire)
     }
 
+    /// Messages waiting; none once the mailbox has closed with the task.
+    pub(crate) fn inbox(&self) -> usize {
+        if self.control.closed() {
+            0
+        } else {
+            self.gauge.depth()
+        }
+    }
+
     pub(crate) fn is_suspended(&self) -> bool {
         self.control.suspended()
     }
