@@ -347,7 +347,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                     running.started = true;
                     self.tether.started();
                 }
-                if future.ctx().used_up_turn() && !deaf {
+                if future.ctx().used_up_turn(deaf) {
                     cx.waker().wake_by_ref();
                 }
                 None

@@ -114,6 +114,51 @@ impl<A: Actor<Context = Context<A>>> ActorFuture<A> for Courier<A> {
     }
 }
 
+/// A message of an actor to itself.
+pub(crate) struct Note<M> {
+    message: Option<M>,
+    /// Whether a turn was used up before it: the next one is not to be.
+    waited: bool,
+}
+
+impl<M> Note<M> {
+    pub(crate) fn new(message: M) -> Note<M> {
+        Note {
+            message: Some(message),
+            waited: false,
+        }
+    }
+}
+
+// the message is moved out, never pinned
+impl<M> Unpin for Note<M> {}
+
+impl<A, M> ActorFuture<A> for Note<M>
+where
+    A: Actor<Context = Context<A>> + Handler<M>,
+    M: Message + 'static,
+{
+    type Output = ();
+
+    fn poll(
+        mut self: Pin<&mut Self>,
+        actor: &mut A,
+        ctx: &mut Context<A>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        // who writes to himself whenever he reads would never be done with his turn
+        if ctx.used_up_own() && !self.waited {
+            self.waited = true;
+            return Poll::Pending;
+        }
+        ctx.spend_own();
+        if let Some(message) = self.message.take() {
+            deliver(actor, message, None, ctx);
+        }
+        Poll::Ready(())
+    }
+}
+
 /// Handles the messages of a stream.
 pub(crate) struct Inflow<S>(pub(crate) Pin<Box<S>>);
 
@@ -133,8 +178,9 @@ where
     ) -> Poll<()> {
         while let Some(message) = ready!(self.0.as_mut().poll_next(task)) {
             deliver(actor, message, None, ctx);
-            // asked afterwards: a turn that the mailbox used up must not starve the stream
-            if ctx.waiting() {
+            ctx.spend_own();
+            // asked afterwards: a turn that others used up must not starve the stream
+            if ctx.waiting() || ctx.used_up_own() {
                 return Poll::Pending;
             }
         }
