@@ -78,6 +78,8 @@ pub(crate) struct Roster {
     /// The seat whose start the next one waits for.
     opening: Option<Token>,
     mode: Mode,
+    /// Whether all have been seen off at once, and whether in haste.
+    seen_off: Option<bool>,
     /// Taken by the supervisor after every event.
     pub(crate) actions: Vec<Action>,
 }
@@ -101,6 +103,7 @@ impl Roster {
             seats: Seats::default(),
             opening: None,
             mode: Mode::Opening,
+            seen_off: None,
             actions: Vec::new(),
         }
     }
@@ -175,8 +178,8 @@ impl Roster {
         } else if expected {
             self.place(token, Phase::Down, None);
         } else if reviving && !started && !done_early {
-            self.hold(token);
             self.actions.push(Action::NotStarted { token, exit });
+            self.hold(token);
         } else if !seat.proven && !done_early {
             self.failed_first_start(token, exit, now);
         } else {

@@ -84,3 +84,28 @@ fn restarts_hold_no_memory() {
     let node = tree.snapshot().find("root/actor").unwrap().clone();
     assert!(node.restarts >= 1_999, "{} restarts", node.restarts);
 }
+
+#[test]
+fn the_stop_of_a_dynamic_supervisor_takes_as_much_for_each_of_its_children_however_many_there_are()
+{
+    let each = [1_000, 10_000].map(|count: u32| {
+        let system = System::new();
+        let (tree, pool) = system.block_on(async {
+            let (root, pool) = SupervisorSpec::dynamic("root", |n: u32| {
+                ChildSpec::actor(n.to_string(), Mailbox::new(), |_| Idle)
+            });
+            (Tree::start(root, Default::default()).await.unwrap(), pool)
+        });
+        system.block_on(async {
+            for n in 0..count {
+                pool.start(n).await.unwrap();
+            }
+        });
+        let stop = measure(|| {
+            let stopped = tree.stop(std::time::Duration::from_secs(3600));
+            system.block_on(stopped).unwrap();
+        });
+        stop.bytes_total / u64::from(count)
+    });
+    assert!(each[1] <= each[0] * 2, "{each:?} bytes are moved for each");
+}
