@@ -40,7 +40,10 @@ impl Supervisor {
                 self.stand(token, Standing::Waiting { until });
                 self.note_restart(token, until.saturating_duration_since(now));
             }
-            Action::Rest(token) => self.stand(token, Standing::Stopped),
+            Action::Rest(token) => {
+                self.stand(token, Standing::Stopped);
+                self.stopped_early(token);
+            }
             Action::NotStarted { token, exit } => {
                 if let Some(member) = self.members.get_mut(&token) {
                     member.node.stand(Standing::Failed);
@@ -178,7 +181,18 @@ impl Supervisor {
         }
     }
 
+    /// Whoever waits for the start of a child that rests waits in vain.
+    fn stopped_early(&mut self, token: Token) {
+        if let Some(member) = self.members.get_mut(&token)
+            && let Some(starting) = member.starting.take()
+        {
+            let path = member.node.path.to_string();
+            let _ = starting.send(Err(StartError::Stopped { path }));
+        }
+    }
+
     fn held(&mut self, token: Token) {
+        self.stopped_early(token);
         if let Some(member) = self.members.get_mut(&token) {
             member.node.stand(Standing::Stopped);
             for stopping in member.stopping.drain(..) {
