@@ -30,8 +30,13 @@ use crate::thread::Thread;
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-/// The same for a supervisor, which gives its own children their grace first.
+/// The same for a supervisor, which gives its own children their grace first: less the deeper it stands, so that whoever blocks is given up from below.
 pub(crate) const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
+
+fn supervisor_grace(above: &str) -> Duration {
+    let depth = above.matches('/').count().min(16);
+    GRACE + (SUPERVISOR_GRACE - GRACE) / (1 << depth)
+}
 
 /// The actor behind a [`SupervisorSpec`](crate::SupervisorSpec).
 pub(crate) struct Supervisor {
@@ -129,7 +134,7 @@ impl Supervisor {
                     strategy: below.strategy,
                     address: below.address,
                 },
-                SUPERVISOR_GRACE,
+                supervisor_grace(self.link.path()),
             ),
             None => (NodeKind::Actor, GRACE),
         };
