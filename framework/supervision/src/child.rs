@@ -361,9 +361,13 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         else {
             return None;
         };
+        let node = &self.tether.berth.node;
+        if node.is_condemned() {
+            return Some(Exit::Stuck);
+        }
         if kill {
-            match self.tether.berth.node.kind {
-                NodeKind::Actor => return Some(self.tether.berth.node.killed()),
+            match node.kind {
+                NodeKind::Actor => return Some(Exit::Killed),
                 // a supervisor that vanished would leave its children behind
                 NodeKind::Supervisor { .. } => future.ctx().make_hasty(),
             }

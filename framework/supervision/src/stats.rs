@@ -1,6 +1,6 @@
 //! What every node of the tree writes down about itself, for observers that must never have to ask an actor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ pub(crate) struct Node {
     pub(crate) control: Control,
     /// The incarnation that may speak for the node: others that still hold a link are ignored.
     pub(crate) incarnation: AtomicU32,
-    /// The incarnation that is killed because it hangs; 0 for none. Written by the watchdog, before it gives the order.
+    /// The incarnation that is killed because it hangs; 0 for none. Written by the watchdog.
     pub(crate) condemned: AtomicU32,
     /// Written by the child's task only.
     pub(crate) turns: Turns,
@@ -242,14 +242,16 @@ impl Node {
         matches!(self.kind, NodeKind::Supervisor { .. })
     }
 
-    /// How an incarnation that was killed has ended.
-    pub(crate) fn killed(&self) -> Exit {
+    /// Kills the actor because this incarnation of it hangs. The next one is not concerned, though it may have begun meanwhile.
+    pub(crate) fn condemn(&self, incarnation: u32) {
+        self.condemned.store(incarnation, Ordering::Release);
+        self.control.nudge();
+    }
+
+    /// Whether the incarnation that runs is to end because it hangs.
+    pub(crate) fn is_condemned(&self) -> bool {
         let condemned = self.condemned.load(Ordering::Acquire);
-        if condemned != 0 && condemned == self.incarnation.load(Ordering::Acquire) {
-            Exit::Stuck
-        } else {
-            Exit::Killed
-        }
+        condemned != 0 && condemned == self.incarnation.load(Ordering::Acquire)
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Node>> {
@@ -374,6 +376,9 @@ impl Registry {
         gather(node, &mut alive);
         let mut abandoned = lock(&self.abandoned);
         abandoned.retain(|node| node.is_alive());
+        // several may give up the same one: its supervisor, once its thread comes free, and whoever gave up that before
+        let known: BTreeSet<*const Node> = abandoned.iter().map(Arc::as_ptr).collect();
+        alive.retain(|node| !known.contains(&Arc::as_ptr(node)));
         abandoned.extend(alive.iter().cloned());
         alive
     }

@@ -6,8 +6,8 @@ use actix::{Arbiter, System};
 use crate::scripted::{Begin, Do, Gate, World};
 use crate::testing::{assert_clean, run};
 use crate::{
-    Backoff, Blocked, ChildSpec, ErrorKind, Events, Exit, Failure, NodeSnapshot, NodeState,
-    Strategy, SupervisorSpec, Thread, Tree, TreeOptions, What,
+    AskError, Backoff, Blocked, ChildSpec, ErrorKind, Events, Exit, Failure, NodeSnapshot,
+    NodeState, Strategy, SupervisorSpec, Thread, Tree, TreeOptions, What,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -371,6 +371,29 @@ fn a_watchdog_in_virtual_time_ends_with_its_tree_and_without_it() {
             2,
             "a tree that gave up is still watched"
         );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_incarnation_is_not_killed_for_the_one_before_that_hung_and_ended_just_in_time() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = world.root(Strategy::OneForOne, &["a"], |_, child| {
+            child.backoff(Backoff::none())
+        });
+        let tree = Tree::start(spec, options.clone()).await.unwrap();
+        let node = tree.root_node().find("root/a").unwrap();
+        let crash = world.at("a").ask(Do::Panic("just in time"));
+        assert_eq!(crash.await, Err(AskError::Lost));
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        node.condemn(1);
+        options.clock.sleep(SECOND).await;
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(2));
+        node.condemn(2);
+        options.clock.sleep(SECOND).await;
+        assert_eq!(node.record().last_exit, Some(Exit::Stuck));
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
         end(tree).await;
     });
 }
