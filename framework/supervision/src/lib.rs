@@ -62,8 +62,10 @@
 //! - A question to an actor that is down waits with its restart, in a bounded buffer, or is refused at once; either way the asker knows whether asking again is safe.
 //! - [`Credits`] bound a producer by what was handled, and cannot leak.
 //! - A panic in a handler, in the answer it returned, in a future of the context, in `started`, `stopping`, `stopped` or `Drop` of an actor never reaches the thread.
+//! - Messages, futures, facts, monitors and `make` may panic as they are dropped, any number of them: that is logged, and ends neither the process nor anybody else.
 //! - Children start one after the other and stop in reverse; a failed start undoes the ones before it.
 //! - A supervisor never ends before its children, but for those that block their thread, and these are reported.
+//! - No queue, no endless stream and no message of an actor to itself keeps others on its thread from their turns.
 //! - Orders overtake the mailbox: a stop waits for no message but the one being handled, and for no backoff.
 //! - An actor that hangs is found and restarted; one that only waits for its thread, is suspended or backs off never counts as hung.
 //! - A monitor hears of every end, and exactly once that it was the last; a reader of events that is too slow is told how many it missed.
