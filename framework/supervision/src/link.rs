@@ -99,7 +99,7 @@ impl Link {
     ///
     /// The [watchdog](crate::TreeOptions::watchdog) leaves the actor alone until then, whatever waits in its mailbox. If the deadline passes and
     /// the guard still exists, the actor counts as hung, whatever else it handles: it is killed and ends with [`Exit::Stuck`](crate::Exit::Stuck).
-    /// Of several declarations the earliest deadline counts.
+    /// Of several declarations the earliest deadline counts. While the actor is suspended its time stands still.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -123,8 +123,13 @@ impl Link {
     pub fn deadline(&self, within: Duration) -> Work {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let until = later(self.clock().now(), within);
-        self.told(|told| told.work.push((id, until)));
+        let now = self.clock().now();
+        self.told(|told| {
+            told.work.push((id, later(now, within)));
+            if self.node.is_suspended() {
+                told.rests_since.get_or_insert(now);
+            }
+        });
         Work {
             node: Arc::clone(&self.node),
             id,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, later};
 use crate::control::{Control, Order};
 use crate::events::{Feed, What};
 use crate::exit::Exit;
@@ -151,11 +151,25 @@ pub(crate) struct Told {
     pub(crate) virtual_children: Option<ReadVirtual>,
     /// Work that is not done, and when it is to be.
     pub(crate) work: Vec<(u64, Instant)>,
+    /// Since when that rests, because the actor is suspended.
+    pub(crate) rests_since: Option<Instant>,
 }
 
 impl Told {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.work.iter().map(|&(_, until)| until).min()
+    }
+
+    /// Lets work rest, or gives it the time back that it rested.
+    fn rest(&mut self, rests: bool, now: Instant) {
+        if rests {
+            self.rests_since.get_or_insert(now);
+        } else if let Some(since) = self.rests_since.take() {
+            let rested = now.saturating_duration_since(since);
+            for (_, until) in &mut self.work {
+                *until = later(*until, rested);
+            }
+        }
     }
 }
 
@@ -275,14 +289,18 @@ impl Node {
     }
 
     /// Suspends the actor or lets it go on; whether that changed anything.
-    pub(crate) fn suspend(&self, suspended: bool) -> bool {
-        let changes = self.control.suspended() != suspended;
-        changes
-            && self.control.order(if suspended {
-                Order::Suspend
-            } else {
-                Order::Resume
-            })
+    pub(crate) fn suspend(&self, suspended: bool, now: Instant) -> bool {
+        if self.control.suspended() == suspended {
+            return false;
+        }
+        if let Some(told) = &mut self.record().told {
+            told.rest(suspended, now);
+        }
+        self.control.order(if suspended {
+            Order::Suspend
+        } else {
+            Order::Resume
+        })
     }
 
     /// Ends the actor, or every actor below the supervisor and then the supervisor; false if there is no task to end.

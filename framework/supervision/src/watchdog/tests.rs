@@ -397,3 +397,20 @@ fn an_incarnation_is_not_killed_for_the_one_before_that_hung_and_ended_just_in_t
         end(tree).await;
     });
 }
+
+#[test]
+fn the_time_an_actor_was_suspended_does_not_count_against_its_deadline() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        assert_eq!(a.ask(Do::Declare(Some(60 * SECOND))).await, Ok(0));
+        tree.suspend("root/a");
+        options.clock.sleep(600 * SECOND).await;
+        tree.resume("root/a");
+        options.clock.sleep(30 * SECOND).await;
+        assert_eq!(a.ask(Do::Declare(None)).await, Ok(0));
+        assert_eq!(look(&tree).incarnation, 1);
+        end(tree).await;
+    });
+}
