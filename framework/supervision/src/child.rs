@@ -280,7 +280,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         let made = during(Moment::Making, || {
             guard(&path, || {
                 drop(told);
-                (self.make)(&link)
+                self.make.get()(&link)
             })
         });
         let (actor, Some(inbox)) = (made??, &self.inbox) else {

@@ -71,7 +71,7 @@ impl Link {
     /// A fact of the same name is replaced; all facts go when the next incarnation begins or the actor is gone for good. `read` should be quick; if it panics the fact shows as null.
     pub fn report(&self, name: &'static str, read: impl Fn() -> Value + Send + Sync + 'static) {
         let read = Foreign::new(read);
-        let replaced = self.told(|told| told.facts.insert(name, Arc::new(move || read())));
+        let replaced = self.told(|told| told.facts.insert(name, Arc::new(move || read.get()())));
         // what a closure drops is foreign code; the lock is free again by now
         drop(replaced);
     }
@@ -82,7 +82,7 @@ impl Link {
     /// Called again it replaces the closure before; the closure goes as facts do. `read` should be quick; if it panics no children are shown.
     pub fn virtual_children(&self, read: impl Fn(usize) -> Virtual + Send + Sync + 'static) {
         let read = Foreign::new(read);
-        let read = Arc::new(move |limit| read(limit));
+        let read = Arc::new(move |limit| read.get()(limit));
         let replaced = self.told(|told| told.virtual_children.replace(read));
         drop(replaced);
     }

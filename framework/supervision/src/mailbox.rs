@@ -289,7 +289,7 @@ impl<M> Tell<M> {
     #[must_use]
     pub fn new(send: impl Fn(M) -> bool + Send + Sync + 'static) -> Tell<M> {
         let send = Foreign::new(send);
-        Tell(Arc::new(move |message| send(message)))
+        Tell(Arc::new(move |message| send.get()(message)))
     }
 
     /// Sends a message that wants no answer; false if the actor is gone for good.

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
-use std::ops::Deref;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::pin::Pin;
 use std::sync::{Arc, Once};
@@ -106,19 +105,15 @@ impl<T> Foreign<T> {
         Foreign(Some(value))
     }
 
-    pub(crate) fn take(&mut self) -> Option<T> {
-        self.0.take()
-    }
-}
-
-impl<T> Deref for Foreign<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
+    pub(crate) fn get(&self) -> &T {
         match &self.0 {
             Some(value) => value,
             None => unreachable!("what was taken is not used any more"),
         }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.0.take()
     }
 }
 

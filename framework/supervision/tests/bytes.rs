@@ -133,7 +133,7 @@ fn trees_that_come_and_go_leave_nothing() {
                 } else {
                     drop((tree, monitor));
                     while a.is_open() {
-                        actix::clock::sleep(std::time::Duration::ZERO).await;
+                        tokio::task::yield_now().await;
                     }
                 }
             });
