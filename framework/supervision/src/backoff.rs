@@ -121,8 +121,10 @@ impl Backoff {
     pub fn nominal(&self, streak: u32) -> Duration {
         let exponent = i32::try_from(streak.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.0.min.as_secs_f64() * self.0.factor.powi(exponent);
-        // beyond the cap the power may be infinite, which no Duration can hold
-        if seconds < self.0.max.as_secs_f64() {
+        // beyond the cap the power may be infinite, which no Duration can hold, and of which nothing is no number
+        if self.0.min.is_zero() {
+            Duration::ZERO
+        } else if seconds < self.0.max.as_secs_f64() {
             Duration::try_from_secs_f64(seconds).unwrap_or(self.0.max)
         } else {
             self.0.max
@@ -160,17 +162,17 @@ impl Backoff {
     /// The longest that `restarts` restarts in a row can take in delays alone.
     #[must_use]
     pub fn longest(&self, restarts: u32) -> Duration {
-        let mut total = Duration::ZERO;
-        for streak in 1..=restarts {
-            let nominal = self.nominal(streak);
-            if nominal == self.0.max {
-                total = total.saturating_add(nominal.saturating_mul(restarts - streak + 1));
-                break;
-            }
-            total = total.saturating_add(nominal);
-        }
-        Duration::try_from_secs_f64(total.as_secs_f64() * (1.0 + self.0.jitter))
-            .unwrap_or(Duration::MAX)
+        let (min, max) = (self.0.min.as_secs_f64(), self.0.max.as_secs_f64());
+        let all = f64::from(restarts);
+        let total = if self.0.factor == 1.0 || min == 0.0 {
+            min * all
+        } else {
+            // a geometric series up to the cap, and the cap from there on; `ln_1p` and `exp_m1` for factors close to 1
+            let rate = (self.0.factor - 1.0).ln_1p();
+            let growing = ((max / min).ln() / rate).ceil().min(all);
+            min * (growing * rate).exp_m1() / (self.0.factor - 1.0) + max * (all - growing)
+        };
+        Duration::try_from_secs_f64(total * (1.0 + self.0.jitter)).unwrap_or(Duration::MAX)
     }
 }
 

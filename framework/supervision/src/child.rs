@@ -19,7 +19,7 @@ use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::link::Link;
 use crate::mailbox::{Address, Mailbox};
-use crate::panics::guard;
+use crate::panics::{Foreign, guard};
 use crate::roster::Token;
 use crate::slot::{Moment, during};
 use crate::stats::{Node, NodeKind, Registry, Standing, millis};
@@ -115,6 +115,7 @@ pub(crate) fn launcher<A>(mailbox: Mailbox<A>, make: Make<A>) -> Launch
 where
     A: Actor<Context = Context<A>> + Supervised,
 {
+    let make = Foreign::new(make);
     Box::new(move |berth| {
         let thread = berth.node.thread.clone();
         let tether = Tether::new(berth);
@@ -219,6 +220,9 @@ impl Drop for Tether {
     fn drop(&mut self) {
         self.berth.node.control.close();
         self.berth.node.alive.store(false, Ordering::Release);
+        // it may know the node, which would then keep itself
+        let told = self.berth.node.record().told.take();
+        let _ = guard(&self.berth.node.path, || drop(told));
         // without an exit of its own the task was dropped by its thread
         let exit = self.exit.take().map_or(Exit::Killed, |exit| *exit);
         let ending = self.ending(exit.clone(), true);
@@ -237,7 +241,7 @@ struct Child<A: Actor<Context = Context<A>> + Supervised> {
     incarnation: Option<Incarnation<A>>,
     /// Lent to each incarnation, and given back when the task ends.
     inbox: Option<AddressReceiver<A>>,
-    make: Make<A>,
+    make: Foreign<Make<A>>,
     address: Address<A>,
     /// The first incarnation begins unasked.
     begin: bool,
@@ -267,7 +271,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         let made = during(Moment::Making, || {
             guard(path, || {
                 drop(told);
-                (self.make)(&link)
+                self.make.get()(&link)
             })
         });
         let (actor, Some(inbox)) = (made??, self.inbox.take()) else {
@@ -334,7 +338,7 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
                     running.started = true;
                     self.tether.started();
                 }
-                if future.ctx().used_up_turn() && !deaf {
+                if future.ctx().used_up_turn(deaf) {
                     cx.waker().wake_by_ref();
                 }
                 None
@@ -348,9 +352,13 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         else {
             return None;
         };
+        let node = &self.tether.berth.node;
+        if node.is_condemned() {
+            return Some(Exit::Stuck);
+        }
         if kill {
-            match self.tether.berth.node.kind {
-                NodeKind::Actor => return Some(self.tether.berth.node.killed()),
+            match node.kind {
+                NodeKind::Actor => return Some(Exit::Killed),
                 // a supervisor that vanished would leave its children behind
                 NodeKind::Supervisor(_) => future.ctx().make_hasty(),
             }
@@ -390,13 +398,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
         during(moment, || {
             // actix restarts only what somebody can still write to
             let _writer = future.address();
-            // Everything may panic as it is dropped, and two panics at once would abort the process: so one thing at a time.
-            // Each try gets past one: of the futures waited for, of the others, and of those that were only just spawned.
-            for _ in 0..4 {
-                if guard(path, || future.restart()).is_ok() {
-                    break;
-                }
-            }
+            // two panics at once would abort the process, and `restarting` may panic as well as the drop of the actor
+            let _ = guard(path, || future.restart());
             let _ = guard(path, || {
                 future.ctx().silence();
                 drop(future);
@@ -443,8 +446,8 @@ impl<A: Actor<Context = Context<A>> + Supervised> Child<A> {
     /// Gives everything back.
     fn discard(&mut self) {
         self.bury(Moment::Ordinary);
-        let inbox = self.inbox.take();
-        let _ = guard(self.path(), || drop(inbox));
+        let (inbox, make) = (self.inbox.take(), self.make.take());
+        let _ = guard(self.path(), || drop((inbox, make)));
     }
 }
 

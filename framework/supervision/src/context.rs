@@ -7,20 +7,20 @@ use std::time::Duration;
 use actix::dev::channel::{AddressReceiver, channel};
 use actix::dev::{AsyncContextParts, ContextFut, ContextParts, Envelope, Mailbox as ActixMailbox};
 use actix::{
-    Actor, ActorContext, ActorFuture, ActorFutureExt, ActorState, Addr, AsyncContext, Handler,
-    Message, SpawnHandle,
+    Actor, ActorContext, ActorFuture, ActorState, Addr, AsyncContext, Handler, Message, SpawnHandle,
 };
 use futures::{Stream, StreamExt};
 
-use crate::delivery::{Courier, Inflow, deliver};
+use crate::delivery::{Courier, Inflow, Note, deliver};
 use crate::exit::{Exit, Failure};
 use crate::gauge::Gauge;
 use crate::link::Link;
 use crate::mailbox::Address;
+use crate::panics::Fenced;
 
 /// Messages handled in one turn before others on the thread, and orders from the supervisor, get theirs.
 /// actix itself would empty the mailbox first, however full it is.
-pub(crate) const MESSAGES_PER_TURN: u32 = 256;
+pub(crate) const MESSAGES_PER_TURN: u16 = 256;
 
 /// One incarnation of an actor with its context, its futures, and everything they hold.
 pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;
@@ -57,7 +57,10 @@ pub struct Context<A: Actor<Context = Context<A>>> {
     ending: bool,
     hasty: bool,
     held: bool,
-    budget: u32,
+    /// Messages it may still take from its mailbox in this turn.
+    budget: u16,
+    /// The same for messages from its streams and to itself: apart, so that neither can starve the other.
+    own: u16,
 }
 
 impl<A: Actor<Context = Context<A>>> Context<A> {
@@ -80,8 +83,9 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
             hasty: false,
             held: false,
             budget: MESSAGES_PER_TURN,
+            own: MESSAGES_PER_TURN,
         };
-        context.spawn(Courier);
+        context.parts.spawn(Courier);
         ContextFut::new(context, actor, ActixMailbox::new(empty))
     }
 
@@ -143,10 +147,20 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
 
     pub(crate) fn begin_turn(&mut self, deaf: bool) {
         self.budget = if deaf { 0 } else { MESSAGES_PER_TURN };
+        self.own = MESSAGES_PER_TURN;
     }
 
-    pub(crate) fn used_up_turn(&self) -> bool {
-        self.budget == 0
+    /// Whether there may be something left for the next turn, which nothing else may wake.
+    pub(crate) fn used_up_turn(&self, deaf: bool) -> bool {
+        (self.budget == 0 && !deaf) || self.used_up_own()
+    }
+
+    pub(crate) fn used_up_own(&self) -> bool {
+        self.own == 0
+    }
+
+    pub(crate) fn spend_own(&mut self) {
+        self.own = self.own.saturating_sub(1);
     }
 
     pub(crate) fn spend_turn(&mut self) {
@@ -197,14 +211,14 @@ impl<A: Actor<Context = Context<A>>> AsyncContext<A> for Context<A> {
     where
         F: ActorFuture<A, Output = ()> + 'static,
     {
-        self.parts.spawn(future)
+        self.parts.spawn(Fenced::new(future))
     }
 
     fn wait<F>(&mut self, future: F)
     where
         F: ActorFuture<A, Output = ()> + 'static,
     {
-        self.parts.wait(future);
+        self.parts.wait(Fenced::new(future));
     }
 
     // the mailbox asks this before each message, which is where a turn can be cut short
@@ -232,10 +246,7 @@ impl<A: Actor<Context = Context<A>>> AsyncContext<A> for Context<A> {
         A: Handler<M>,
         M: Message + 'static,
     {
-        let soon = actix::fut::ready(());
-        self.spawn(
-            soon.map(|(), actor: &mut A, ctx: &mut Self| deliver(actor, message, None, ctx)),
-        );
+        self.spawn(Note::new(message));
     }
 
     fn notify_later<M>(&mut self, message: M, after: Duration) -> SpawnHandle

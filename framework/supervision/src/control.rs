@@ -99,6 +99,11 @@ impl Control {
         self.bits.load(Ordering::Acquire) & SUSPENDED != 0
     }
 
+    /// Whether the child's task has ended.
+    pub(crate) fn closed(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & CLOSED != 0
+    }
+
     /// Gives the child's task a turn.
     pub(crate) fn nudge(&self) {
         self.waker.wake();

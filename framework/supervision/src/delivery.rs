@@ -11,6 +11,7 @@ use futures::Stream;
 
 use crate::context::Context;
 use crate::mailbox::packed_by_address;
+use crate::panics::Foreign;
 
 /// Hands one message to the actor.
 pub(crate) fn deliver<A, M>(
@@ -47,7 +48,7 @@ where
 {
     fn pack(message: M, reply: Option<OneshotSender<M::Result>>) -> Envelope<A> {
         Envelope::with_proxy(Box::new(Letter {
-            content: Some((message, reply)),
+            content: Foreign::new((message, reply)),
             counted: packed_by_address(),
         }))
     }
@@ -55,7 +56,7 @@ where
 
 /// A message on its way, which is counted when it is handled.
 struct Letter<M: Message> {
-    content: Option<(M, Option<OneshotSender<M::Result>>)>,
+    content: Foreign<(M, Option<OneshotSender<M::Result>>)>,
     counted: bool,
 }
 
@@ -102,6 +103,51 @@ impl<A: Actor<Context = Context<A>>> ActorFuture<A> for Courier {
     }
 }
 
+/// A message of an actor to itself.
+pub(crate) struct Note<M> {
+    message: Option<M>,
+    /// Whether a turn was used up before it: the next one is not to be.
+    waited: bool,
+}
+
+impl<M> Note<M> {
+    pub(crate) fn new(message: M) -> Note<M> {
+        Note {
+            message: Some(message),
+            waited: false,
+        }
+    }
+}
+
+// the message is moved out, never pinned
+impl<M> Unpin for Note<M> {}
+
+impl<A, M> ActorFuture<A> for Note<M>
+where
+    A: Actor<Context = Context<A>> + Handler<M>,
+    M: Message + 'static,
+{
+    type Output = ();
+
+    fn poll(
+        mut self: Pin<&mut Self>,
+        actor: &mut A,
+        ctx: &mut Context<A>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        // who writes to himself whenever he reads would never be done with his turn
+        if ctx.used_up_own() && !self.waited {
+            self.waited = true;
+            return Poll::Pending;
+        }
+        ctx.spend_own();
+        if let Some(message) = self.message.take() {
+            deliver(actor, message, None, ctx);
+        }
+        Poll::Ready(())
+    }
+}
+
 /// Handles the messages of a stream.
 pub(crate) struct Inflow<S>(pub(crate) Pin<Box<S>>);
 
@@ -121,8 +167,9 @@ where
     ) -> Poll<()> {
         while let Some(message) = ready!(self.0.as_mut().poll_next(task)) {
             deliver(actor, message, None, ctx);
-            // asked afterwards: a turn that the mailbox used up must not starve the stream
-            if ctx.waiting() {
+            ctx.spend_own();
+            // asked afterwards: a turn that others used up must not starve the stream
+            if ctx.waiting() || ctx.used_up_own() {
                 return Poll::Pending;
             }
         }

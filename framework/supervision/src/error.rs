@@ -119,7 +119,7 @@ pub enum StartError {
         /// Path of the child.
         path: String,
     },
-    /// It was stopped, or its supervisor was, before it had started.
+    /// It was stopped, or its supervisor was, or it finished, before it had started.
     #[error("{path} was stopped before it had started")]
     Stopped {
         /// Path of the child.

@@ -13,9 +13,10 @@ use crate::events::What;
 use crate::intensity::Intensity;
 use crate::mailbox::Tell;
 use crate::monitor::{Down, Monitor};
+use crate::panics::Foreign;
 use crate::random::Entropy;
 use crate::snapshot::Virtual;
-use crate::stats::{Node, Registry};
+use crate::stats::{Node, Registry, Told};
 
 /// What an actor knows of its place in the tree: path, incarnation, clock, randomness, and a place to leave facts for observers.
 ///
@@ -63,38 +64,29 @@ impl Link {
 
     /// Attaches a named fact to this actor's node: `read` is called whenever somebody looks at the tree, on their thread.
     ///
-    /// A fact of the same name is replaced; all facts go when the next incarnation begins. `read` should be quick; if it panics the fact shows as null.
+    /// A fact of the same name is replaced; all facts go when the next incarnation begins or the actor is gone for good. `read` should be quick; if it panics the fact shows as null.
     pub fn report(&self, name: &'static str, read: impl Fn() -> Value + Send + Sync + 'static) {
-        if self.is_current() {
-            let replaced = self.node.record().told().facts.insert(name, Arc::new(read));
-            // what a closure drops is foreign code; the lock is free again by now
-            drop(replaced);
-        }
+        let read = Foreign::new(read);
+        let replaced = self.told(|told| told.facts.insert(name, Arc::new(move || read.get()())));
+        // what a closure drops is foreign code; the lock is free again by now
+        drop(replaced);
     }
 
     /// Shows children that this crate does not know, such as the keys of a shard: `read` is called whenever somebody looks at the tree, on their
     /// thread, with how many children to show at most.
     ///
-    /// Called again it replaces the closure before; the closure goes when the next incarnation begins. `read` should be quick; if it panics no children are shown.
+    /// Called again it replaces the closure before; the closure goes as facts do. `read` should be quick; if it panics no children are shown.
     pub fn virtual_children(&self, read: impl Fn(usize) -> Virtual + Send + Sync + 'static) {
-        if self.is_current() {
-            let replaced = self
-                .node
-                .record()
-                .told()
-                .virtual_children
-                .replace(Arc::new(read));
-            drop(replaced);
-        }
+        let read = Foreign::new(read);
+        let read = Arc::new(move |limit| read.get()(limit));
+        let replaced = self.told(|told| told.virtual_children.replace(read));
+        drop(replaced);
     }
 
     /// Says that this actor works, but not as it should, and why; `None` takes it back, and so does the next incarnation.
     pub fn degraded(&self, why: Option<String>) {
-        if !self.is_current() {
-            return;
-        }
-        let before = std::mem::replace(&mut self.node.record().told().degraded, why.clone());
-        if before != why {
+        let before = self.told(|told| std::mem::replace(&mut told.degraded, why.clone()));
+        if before.is_some_and(|before| before != why) {
             self.registry.tell(&self.node, || What::Degraded { why });
         }
     }
@@ -103,7 +95,7 @@ impl Link {
     ///
     /// The [watchdog](crate::TreeOptions::watchdog) leaves the actor alone until then, whatever waits in its mailbox. If the deadline passes and
     /// the guard still exists, the actor counts as hung, whatever else it handles: it is killed and ends with [`Exit::Stuck`](crate::Exit::Stuck).
-    /// Of several declarations the earliest deadline counts.
+    /// Of several declarations the earliest deadline counts. While the actor is suspended its time stands still.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -127,10 +119,13 @@ impl Link {
     pub fn deadline(&self, within: Duration) -> Work {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let until = later(self.clock().now(), within);
-        if self.is_current() {
-            self.node.record().told().work.push((id, until));
-        }
+        let now = self.clock().now();
+        self.told(|told| {
+            told.work.push((id, later(now, within)));
+            if self.node.is_suspended() {
+                told.rests_since.get_or_insert(now);
+            }
+        });
         Work {
             node: Arc::clone(&self.node),
             id,
@@ -144,8 +139,13 @@ impl Link {
         self.registry.find(path)?.monitor(tell)
     }
 
-    fn is_current(&self) -> bool {
-        self.node.incarnation.load(Ordering::Acquire) == self.incarnation
+    /// Lets the actor say something of itself, as long as this link's incarnation may.
+    fn told<R>(&self, change: impl FnOnce(&mut Told) -> R) -> Option<R> {
+        let mut record = self.node.record();
+        // asked under the lock: what is told is taken back under it after these have changed
+        let may = self.node.is_alive()
+            && self.node.incarnation.load(Ordering::Acquire) == self.incarnation;
+        may.then(|| change(record.told()))
     }
 }
 

@@ -10,6 +10,7 @@ use actix::{Actor, Handler, Message};
 
 use crate::context::Context;
 use crate::gauge::{Gauge, Gauged};
+use crate::panics::Foreign;
 
 /// The queue of an actor that is yet to be started: addresses exist first, so siblings can be given each other's in any order.
 ///
@@ -129,10 +130,14 @@ pub(crate) fn packed_by_address() -> bool {
 }
 
 impl<A: Actor> Address<A> {
-    /// The number of messages waiting.
+    /// The number of messages waiting; 0 once the actor is gone for good.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.0.gauge.depth()
+        if self.is_open() {
+            self.0.gauge.depth()
+        } else {
+            0
+        }
     }
 
     /// The largest number of messages that ever waited.
@@ -294,7 +299,8 @@ impl<M> Tell<M> {
     /// Sends through `send`, which says whether anybody is left to handle the message.
     #[must_use]
     pub fn new(send: impl Fn(M) -> bool + Send + Sync + 'static) -> Tell<M> {
-        Tell(Arc::new(send))
+        let send = Foreign::new(send);
+        Tell(Arc::new(move |message| send.get()(message)))
     }
 
     /// Sends a message that wants no answer; false if the actor is gone for good.

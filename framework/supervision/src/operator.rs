@@ -15,7 +15,8 @@ use crate::supervisor::{Command, Reply, Supervisor};
 /// Changes a tree while it runs: adds, stops, restarts and deletes children, and suspends actors. From any thread; cheap to clone.
 ///
 /// What OTP calls `start_child`, `terminate_child`, `restart_child`, `delete_child`, and `sys:suspend`. Which children there are says a
-/// [snapshot](crate::Observer::snapshot). A change is forgotten when the supervisor it was made to is itself restarted.
+/// [snapshot](crate::Observer::snapshot). A change is forgotten when the supervisor it was made to is itself restarted. A supervisor that is down, because it
+/// waits for its own restart or was terminated, hears of a change when it is back: bound the wait where that may be long.
 ///
 /// # Cancellation safety
 /// Dropping a future does not take the change back.
@@ -153,7 +154,7 @@ fn set_suspended(registry: &Registry, node: &Arc<Node>, suspended: bool) -> usiz
             .map(|child| set_suspended(registry, child, suspended));
         return each.sum();
     }
-    let changed = node.suspend(suspended);
+    let changed = node.suspend(suspended, registry.clock.now());
     if changed {
         registry.tell(node, || {
             if suspended {

@@ -4,7 +4,12 @@ use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::pin::Pin;
 use std::sync::{Arc, Once};
+use std::task::{Context as TaskContext, Poll};
+
+use actix::{Actor, ActorFuture};
+use pin_project_lite::pin_project;
 
 use crate::exit::Exit;
 
@@ -67,18 +72,96 @@ fn log(path: &str, location: Option<&str>, message: &str) {
 /// Runs code of the actor at `path`; a panic becomes an exit.
 pub(crate) fn guard<T>(path: &Arc<str>, code: impl FnOnce() -> T) -> Result<T, Exit> {
     let outer = CURRENT.with(|current| current.borrow_mut().replace(Arc::clone(path)));
-    let result = panic::catch_unwind(AssertUnwindSafe(code));
-    let exit = result.map_err(|payload| {
-        let seen = SEEN.with(|seen| seen.borrow_mut().take());
-        let (message, location) = seen.unwrap_or_else(|| (text(&*payload), None));
+    let result = survive(code);
+    CURRENT.with(|current| *current.borrow_mut() = outer);
+    result
+}
+
+/// Runs code of whoever runs now; a panic becomes an exit.
+fn survive<T>(code: impl FnOnce() -> T) -> Result<T, Exit> {
+    let look = || SEEN.try_with(RefCell::take).ok().flatten();
+    // of a panic that was caught elsewhere, or that unwinds through here at this moment
+    let outer = look();
+    let result = panic::catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
+        let message = text(&*payload);
+        // the hook sees neither a panic that is resumed nor that one before it was caught
+        let location = look().and_then(|(seen, place)| place.filter(|_| seen == message));
         // the payload is a value of the actor's, and dropping it may panic again
         if let Err(worse) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             std::mem::forget(worse);
         }
         Exit::Panic { message, location }
     });
-    CURRENT.with(|current| *current.borrow_mut() = outer);
-    exit
+    let _ = SEEN.try_with(|seen| seen.replace(outer));
+    result
+}
+
+/// A value of foreign code. Its drop may panic, which is logged as any panic and goes no further: what is dropped next to it is dropped all the same,
+/// where a second panic would abort the process, and whoever drops it is not to blame.
+pub(crate) struct Foreign<T>(Option<T>);
+
+impl<T> Foreign<T> {
+    pub(crate) fn new(value: T) -> Foreign<T> {
+        Foreign(Some(value))
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        match &self.0 {
+            Some(value) => value,
+            None => unreachable!("what was taken is not used any more"),
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.0.take()
+    }
+}
+
+impl<T> Drop for Foreign<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.take() {
+            let _ = survive(|| drop(value));
+        }
+    }
+}
+
+pin_project! {
+    /// The same for a future, which stays where it is.
+    pub(crate) struct Fenced<F> {
+        #[pin]
+        future: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Fenced<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut future = this.project().future;
+            let _ = survive(|| future.set(None));
+        }
+    }
+}
+
+impl<F> Fenced<F> {
+    pub(crate) fn new(future: F) -> Fenced<F> {
+        Fenced {
+            future: Some(future),
+        }
+    }
+}
+
+impl<A: Actor, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Fenced<F> {
+    type Output = ();
+
+    fn poll(
+        self: Pin<&mut Self>,
+        actor: &mut A,
+        ctx: &mut A::Context,
+        task: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        match self.project().future.as_pin_mut() {
+            Some(future) => future.poll(actor, ctx, task),
+            None => Poll::Ready(()),
+        }
+    }
 }
 
 fn text(payload: &(dyn Any + Send)) -> String {

@@ -10,7 +10,7 @@ mod moves;
 mod seats;
 mod settle;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::child::Ending;
 use crate::exit::Exit;
@@ -72,12 +72,15 @@ enum Mode {
 pub(crate) struct Roster {
     strategy: Strategy,
     auto_shutdown: AutoShutdown,
+    supervisor_grace: Duration,
     window: Option<Window>,
     entropy: Entropy,
     seats: Seats,
     /// The seat whose start the next one waits for.
     opening: Option<Token>,
     mode: Mode,
+    /// Whether all have been seen off at once, and whether in haste.
+    seen_off: Option<bool>,
     /// Taken by the supervisor after every event.
     pub(crate) actions: Vec<Action>,
 }
@@ -92,8 +95,10 @@ pub(crate) enum NotIdle {
 }
 
 impl Roster {
-    pub(crate) fn new(policy: Policy, entropy: Entropy) -> Roster {
+    /// `supervisor_grace` is how long a supervisor among the children may take to leave once it has been killed.
+    pub(crate) fn new(policy: Policy, supervisor_grace: Duration, entropy: Entropy) -> Roster {
         Roster {
+            supervisor_grace,
             strategy: policy.strategy,
             auto_shutdown: policy.auto_shutdown,
             window: policy.intensity.map(Window::new),
@@ -101,6 +106,7 @@ impl Roster {
             seats: Seats::default(),
             opening: None,
             mode: Mode::Opening,
+            seen_off: None,
             actions: Vec::new(),
         }
     }
@@ -175,8 +181,8 @@ impl Roster {
         } else if expected {
             self.place(token, Phase::Down, None);
         } else if reviving && !started && !done_early {
-            self.hold(token);
             self.actions.push(Action::NotStarted { token, exit });
+            self.hold(token);
         } else if !seat.proven && !done_early {
             self.failed_first_start(token, exit, now);
         } else {

@@ -288,7 +288,7 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
         } else {
             0
         },
-        inbox: node.gauge().depth(),
+        inbox: node.inbox(),
         inbox_high_water: node.gauge().high_water(),
         handled: node.gauge().handled(),
         degraded: record.told.as_ref().and_then(|told| told.degraded.clone()),

@@ -1,13 +1,13 @@
 //! What every node of the tree writes down about itself, for observers that must never have to ask an actor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, later};
 use crate::control::{Control, Order};
 use crate::events::{Feed, What};
 use crate::exit::Exit;
@@ -118,11 +118,25 @@ pub(crate) struct Told {
     pub(crate) virtual_children: Option<ReadVirtual>,
     /// Work that is not done, and when it is to be.
     pub(crate) work: Vec<(u64, Instant)>,
+    /// Since when that rests, because the actor is suspended.
+    pub(crate) rests_since: Option<Instant>,
 }
 
 impl Told {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.work.iter().map(|&(_, until)| until).min()
+    }
+
+    /// Lets work rest, or gives it the time back that it rested.
+    fn rest(&mut self, rests: bool, now: Instant) {
+        if rests {
+            self.rests_since.get_or_insert(now);
+        } else if let Some(since) = self.rests_since.take() {
+            let rested = now.saturating_duration_since(since);
+            for (_, until) in &mut self.work {
+                *until = later(*until, rested);
+            }
+        }
     }
 }
 
@@ -139,7 +153,7 @@ pub(crate) struct Node {
     pub(crate) control: Control,
     /// The incarnation that may speak for the node: others that still hold a link are ignored.
     pub(crate) incarnation: AtomicU32,
-    /// The incarnation that is killed because it hangs; 0 for none. Written by the watchdog, before it gives the order.
+    /// The incarnation that is killed because it hangs; 0 for none. Written by the watchdog.
     pub(crate) condemned: AtomicU32,
     /// Written by the child's task only.
     pub(crate) turns: Turns,
@@ -214,6 +228,15 @@ impl Node {
         self.alive.load(Ordering::Acquire)
     }
 
+    /// Messages waiting; none once the mailbox has closed with the task.
+    pub(crate) fn inbox(&self) -> usize {
+        if self.control.closed() {
+            0
+        } else {
+            self.gauge().depth()
+        }
+    }
+
     pub(crate) fn is_suspended(&self) -> bool {
         self.control.suspended()
     }
@@ -222,14 +245,16 @@ impl Node {
         self.office().is_some()
     }
 
-    /// How an incarnation that was killed has ended.
-    pub(crate) fn killed(&self) -> Exit {
+    /// Kills the actor because this incarnation of it hangs. The next one is not concerned, though it may have begun meanwhile.
+    pub(crate) fn condemn(&self, incarnation: u32) {
+        self.condemned.store(incarnation, Ordering::Release);
+        self.control.nudge();
+    }
+
+    /// Whether the incarnation that runs is to end because it hangs.
+    pub(crate) fn is_condemned(&self) -> bool {
         let condemned = self.condemned.load(Ordering::Acquire);
-        if condemned != 0 && condemned == self.incarnation.load(Ordering::Acquire) {
-            Exit::Stuck
-        } else {
-            Exit::Killed
-        }
+        condemned != 0 && condemned == self.incarnation.load(Ordering::Acquire)
     }
 
     pub(crate) fn children(&self) -> Vec<Arc<Node>> {
@@ -263,14 +288,18 @@ impl Node {
     }
 
     /// Suspends the actor or lets it go on; whether that changed anything.
-    pub(crate) fn suspend(&self, suspended: bool) -> bool {
-        let changes = self.control.suspended() != suspended;
-        changes
-            && self.control.order(if suspended {
-                Order::Suspend
-            } else {
-                Order::Resume
-            })
+    pub(crate) fn suspend(&self, suspended: bool, now: Instant) -> bool {
+        if self.control.suspended() == suspended {
+            return false;
+        }
+        if let Some(told) = &mut self.record().told {
+            told.rest(suspended, now);
+        }
+        self.control.order(if suspended {
+            Order::Suspend
+        } else {
+            Order::Resume
+        })
     }
 
     /// Ends the actor, or every actor below the supervisor and then the supervisor; false if there is no task to end.
@@ -372,6 +401,9 @@ impl Registry {
         gather(node, &mut alive);
         let mut abandoned = lock(&self.abandoned);
         abandoned.retain(|node| node.is_alive());
+        // several may give up the same one: its supervisor, once its thread comes free, and whoever gave up that before
+        let known: BTreeSet<*const Node> = abandoned.iter().map(Arc::as_ptr).collect();
+        alive.retain(|node| !known.contains(&Arc::as_ptr(node)));
         abandoned.extend(alive.iter().cloned());
         alive
     }

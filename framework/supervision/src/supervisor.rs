@@ -30,8 +30,13 @@ use crate::stats::{Node, NodeKind};
 
 /// How long the task of a killed actor may take to end: a handler that runs cannot be interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-/// The same for a supervisor, which gives its own children their grace first.
+/// The same for a supervisor, which gives its own children their grace first: less the deeper it stands, so that whoever blocks is given up from below.
 pub(crate) const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
+
+fn supervisor_grace(above: &str) -> Duration {
+    let depth = above.matches('/').count().min(16);
+    GRACE + (SUPERVISOR_GRACE - GRACE) / (1 << depth)
+}
 
 /// The actor behind a [`SupervisorSpec`](crate::SupervisorSpec).
 pub(crate) struct Supervisor {
@@ -85,7 +90,11 @@ impl Supervisor {
         Supervisor {
             link: link.clone(),
             policy,
-            roster: Roster::new(policy, link.entropy().clone()),
+            roster: Roster::new(
+                policy,
+                supervisor_grace(link.path()),
+                link.entropy().clone(),
+            ),
             members: ByToken::new(),
             ids: ById::new(),
             launches: BTreeMap::new(),

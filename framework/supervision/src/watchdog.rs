@@ -211,8 +211,7 @@ impl Rounds {
                     tracing::error!(path, "supervisor hangs: nobody looks after its children");
                 } else {
                     tracing::error!(path, "actor hangs: it is killed");
-                    node.condemned.store(incarnation, Ordering::Release);
-                    node.kill();
+                    node.condemn(incarnation);
                 }
             }
         }

@@ -97,3 +97,22 @@ proptest! {
         prop_assert!(total <= backoff.longest(restarts) + millis(1));
     }
 }
+
+#[test]
+fn what_begins_with_no_delay_never_gets_one() {
+    let backoff = Backoff::new(Duration::ZERO, Duration::from_secs(30), 2.0, 0.0).unwrap();
+    for streak in [1, 2, 1_025, u32::MAX] {
+        assert_eq!(backoff.nominal(streak), Duration::ZERO, "{streak}");
+    }
+}
+
+#[test]
+fn the_longest_row_of_restarts_is_reckoned_without_going_through_all_of_them() {
+    for factor in [1.0, 1.0 + 1e-12, 2.0] {
+        let backoff = Backoff::new(Duration::ZERO, Duration::from_secs(30), factor, 0.0).unwrap();
+        assert_eq!(backoff.longest(u32::MAX), Duration::ZERO);
+        let (min, max) = (Duration::from_millis(1), Duration::from_secs(3));
+        let backoff = Backoff::new(min, max, factor, 0.0).unwrap();
+        assert!(backoff.longest(u32::MAX) >= Duration::from_secs(4_294_967));
+    }
+}

@@ -1,3 +1,4 @@
+mod hostile;
 mod odd;
 
 use std::sync::Arc;

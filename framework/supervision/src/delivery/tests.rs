@@ -192,3 +192,63 @@ fn a_stream_of_messages_rests_while_the_actor_waits() {
         end(tree).await;
     });
 }
+
+/// Gives itself something to do for ever.
+struct Busy(Arc<AtomicU32>);
+impl Actor for Busy {
+    type Context = Context<Self>;
+}
+supervised!(Busy);
+#[derive(Clone, Copy)]
+enum Toil {
+    Notify,
+    Stream,
+    Drudge,
+}
+impl Message for Toil {
+    type Result = ();
+}
+impl Handler<Toil> for Busy {
+    type Result = ();
+    fn handle(&mut self, toil: Toil, ctx: &mut Context<Self>) {
+        // a test that fails is to end
+        assert!(
+            self.0.fetch_add(1, Ordering::Relaxed) < 1_000_000,
+            "nobody else gets a turn"
+        );
+        match toil {
+            Toil::Notify => ctx.notify(Toil::Notify),
+            Toil::Stream => ctx.add_message_stream(futures::stream::repeat(Toil::Drudge)),
+            Toil::Drudge => {}
+        }
+    }
+}
+
+#[test]
+fn an_actor_that_never_runs_out_of_messages_to_itself_leaves_others_their_turns_and_stops() {
+    for toil in [Toil::Notify, Toil::Stream] {
+        run(1, async |options| {
+            let tree = Tree::start(
+                SupervisorSpec::new("root", Strategy::OneForOne),
+                options.clone(),
+            )
+            .await
+            .unwrap();
+            let mailbox = Mailbox::new();
+            let address = mailbox.address();
+            let done = Arc::new(AtomicU32::new(0));
+            let counted = Arc::clone(&done);
+            let busy = ChildSpec::actor("busy", mailbox, move |_| Busy(Arc::clone(&counted)));
+            tree.add_child("root", busy).await.unwrap();
+            address.tell(toil);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(done.load(Ordering::Relaxed) > 1_000, "it goes on");
+            let observer = tree.observer();
+            tree.stop(HOUR).await.unwrap();
+            assert_clean(&observer);
+            assert!(done.load(Ordering::Relaxed) < 1_000_000, "and others, too");
+        });
+    }
+}

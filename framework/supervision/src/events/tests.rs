@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Arbiter;
@@ -320,5 +321,25 @@ fn what_an_operator_does_and_the_end_of_a_significant_child_are_told() {
             "root Stopped",
         ];
         assert_eq!(short(&drain(&mut events)), expected);
+    });
+}
+
+#[test]
+fn whoever_gives_up_an_actor_that_was_given_up_before_tells_nothing_new() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = world.root(Strategy::OneForOne, &["a"], |_, child| child);
+        let tree = Tree::start(spec, options).await.unwrap();
+        let mut events = tree.observer().events();
+        let node = tree.root_node().find("root/a").unwrap();
+        tree.registry().leave_behind(Arc::clone(&node));
+        tree.registry().leave_behind(node);
+        assert_eq!(tree.snapshot().abandoned.len(), 1);
+        drop(tree);
+        let mut left = 0;
+        while let Some(event) = events.next().await {
+            left += usize::from(event.unwrap().what == What::LeftBehind);
+        }
+        assert_eq!(left, 1);
     });
 }

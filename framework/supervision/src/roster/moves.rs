@@ -8,6 +8,7 @@ use crate::clock::later;
 use crate::exit::Exit;
 use crate::plan::{Decision, decide};
 use crate::spec::{AutoShutdown, Shutdown, Strategy};
+use crate::supervisor::GRACE;
 
 impl Roster {
     pub(super) fn start(&mut self, token: Token) {
@@ -44,21 +45,27 @@ impl Roster {
     }
 
     pub(super) fn kill(&mut self, token: Token, now: Instant) {
-        let Some(grace) = self.seats.get(token).map(|seat| seat.terms.grace()) else {
-            return;
-        };
-        self.place(token, Phase::Killed, Some(later(now, grace)));
+        let due = later(now, self.grace(token));
+        self.place(token, Phase::Killed, Some(due));
         self.actions.push(Action::Kill(token));
+    }
+
+    /// How long the task of a child may take to leave once it has been killed.
+    pub(super) fn grace(&self, token: Token) -> Duration {
+        match self.seats.get(token) {
+            Some(seat) if seat.terms.supervisor => self.supervisor_grace,
+            _ => GRACE,
+        }
     }
 
     /// The child has ended for good: forgets it once its task has left, which it does as soon as it is told.
     pub(super) fn dismiss(&mut self, token: Token, now: Instant) {
+        let due = later(now, self.grace(token));
         let Some(seat) = self.seats.get_mut(token) else {
             return;
         };
         seat.leaving = true;
         if seat.tasked {
-            let due = later(now, seat.terms.grace());
             self.release(token);
             self.place(token, Phase::Leaving, Some(due));
         } else {

@@ -1,11 +1,10 @@
 //! The seats of a roster, and the sets that find them fast.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::spec::{Restart, Shutdown};
-use crate::supervisor::{GRACE, SUPERVISOR_GRACE};
 
 /// Identifies a seat. Tokens grow, so their order is the order of start.
 pub(crate) type Token = u64;
@@ -22,17 +21,6 @@ pub(crate) struct Terms {
     pub(crate) added_later: bool,
     /// Whether its supervisor may end itself when this child ended on its own.
     pub(crate) significant: bool,
-}
-
-impl Terms {
-    /// How long its task may take to leave once it has been killed.
-    pub(super) fn grace(&self) -> Duration {
-        if self.supervisor {
-            SUPERVISOR_GRACE
-        } else {
-            GRACE
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

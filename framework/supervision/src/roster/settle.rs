@@ -65,7 +65,11 @@ impl Roster {
         }
     }
 
+    /// Once, and once more in haste: ten thousand leave one by one, and none of them comes back.
     fn see_off_all(&mut self, hasty: bool, now: Instant) {
+        if self.seen_off.replace(hasty) == Some(hasty) {
+            return;
+        }
         for token in self.seats.tokens() {
             self.see_off(token, now);
             let phase = self.seats.get(token).map(Seat::phase);
@@ -97,8 +101,10 @@ impl Roster {
             }
             Phase::Asked | Phase::Leaving => self.release(token),
             Phase::Killed => {
-                let grace = seat.terms.grace();
-                let due = self.seats.due(token).unwrap_or(later(now, grace));
+                let due = self
+                    .seats
+                    .due(token)
+                    .unwrap_or(later(now, self.grace(token)));
                 self.release(token);
                 self.place(token, Phase::Killed, Some(due));
             }

@@ -39,7 +39,10 @@ impl Supervisor {
                 self.stand(token, Standing::Waiting { until });
                 self.note_restart(token, until.saturating_duration_since(now));
             }
-            Action::Rest(token) => self.stand(token, Standing::Stopped),
+            Action::Rest(token) => {
+                self.stand(token, Standing::Stopped);
+                self.stopped_early(token);
+            }
             Action::NotStarted { token, exit } => {
                 if let Some(Kin { node, .. }) = self.members.get(&token) {
                     node.stand(Standing::Failed);
@@ -174,7 +177,18 @@ impl Supervisor {
         }
     }
 
+    /// Whoever waits for the start of a child that rests waits in vain.
+    fn stopped_early(&mut self, token: Token) {
+        if let Some(Kin { node, .. }) = self.members.get(&token)
+            && let Some(starting) = self.starting.remove(&token)
+        {
+            let path = node.path.to_string();
+            let _ = starting.send(Err(StartError::Stopped { path }));
+        }
+    }
+
     fn held(&mut self, token: Token) {
+        self.stopped_early(token);
         self.stand(token, Standing::Stopped);
         for stopping in self.stopping.remove(&token).into_iter().flatten() {
             let _ = stopping.send(Ok(()));

@@ -39,7 +39,7 @@ impl Supervisor {
     }
 
     fn add(&mut self, spec: ChildSpec, reply: Reply<StartError>, ctx: &mut Context<Self>) {
-        if !self.roster.is_open() || !self.specs.is_empty() {
+        if !self.roster.is_open() || !self.orphans.is_empty() {
             let path = self.child_path(&spec.id);
             let _ = reply.send(Err(StartError::Stopped { path }));
         } else if let Err(error) = self.check(&spec) {

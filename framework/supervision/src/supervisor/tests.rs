@@ -1,4 +1,5 @@
 mod change;
+mod chaos;
 mod dynamic;
 mod group;
 mod operate;

@@ -6,8 +6,8 @@ use actix::{Arbiter, System};
 use crate::scripted::{Begin, Do, Gate, World};
 use crate::testing::{assert_clean, run};
 use crate::{
-    Backoff, Blocked, ChildSpec, ErrorKind, Events, Exit, Failure, NodeSnapshot, NodeState,
-    Strategy, SupervisorSpec, Thread, Tree, TreeOptions, What,
+    AskError, Backoff, Blocked, ChildSpec, ErrorKind, Events, Exit, Failure, NodeSnapshot,
+    NodeState, Strategy, SupervisorSpec, Thread, Tree, TreeOptions, What,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -369,6 +369,46 @@ fn a_watchdog_in_virtual_time_ends_with_its_tree_and_without_it() {
             2,
             "a tree that gave up is still watched"
         );
+        end(tree).await;
+    });
+}
+
+#[test]
+fn an_incarnation_is_not_killed_for_the_one_before_that_hung_and_ended_just_in_time() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = world.root(Strategy::OneForOne, &["a"], |_, child| {
+            child.backoff(Backoff::none())
+        });
+        let tree = Tree::start(spec, options.clone()).await.unwrap();
+        let node = tree.root_node().find("root/a").unwrap();
+        let crash = world.at("a").ask(Do::Panic("just in time"));
+        assert_eq!(crash.await, Err(AskError::Lost));
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        node.condemn(1);
+        options.clock.sleep(SECOND).await;
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(2));
+        node.condemn(2);
+        options.clock.sleep(SECOND).await;
+        assert_eq!(node.record().last_exit, Some(Box::new(Exit::Stuck)));
+        assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
+        end(tree).await;
+    });
+}
+
+#[test]
+fn the_time_an_actor_was_suspended_does_not_count_against_its_deadline() {
+    run(1, async |options| {
+        let world = World::default();
+        let tree = solo(&world, vec![], &options).await;
+        let a = world.at("a");
+        assert_eq!(a.ask(Do::Declare(Some(60 * SECOND))).await, Ok(0));
+        tree.suspend("root/a");
+        options.clock.sleep(600 * SECOND).await;
+        tree.resume("root/a");
+        options.clock.sleep(30 * SECOND).await;
+        assert_eq!(a.ask(Do::Declare(None)).await, Ok(0));
+        assert_eq!(look(&tree).incarnation, 1);
         end(tree).await;
     });
 }

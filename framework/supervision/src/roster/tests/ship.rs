@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::intensity::Intensity;
 use crate::random::Entropy;
 use crate::spec::{AutoShutdown, Policy, Restart, Shutdown, Strategy};
+use crate::supervisor::SUPERVISOR_GRACE;
 use crate::testing::run;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Ship {
 
     pub(super) fn with(policy: Policy) -> Ship {
         Ship {
-            roster: Roster::new(policy, Entropy::seeded(1)),
+            roster: Roster::new(policy, SUPERVISOR_GRACE, Entropy::seeded(1)),
             policy,
             now: run(0, async |options| options.clock.now()),
             hands: BTreeMap::new(),

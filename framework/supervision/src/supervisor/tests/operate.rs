@@ -195,3 +195,63 @@ fn an_id_with_a_slash_is_found_beside_the_one_it_looks_like_a_child_of() {
         end(tree).await;
     });
 }
+
+/// A child that is started again by hand and takes its time, or ends before it has started.
+async fn restarted(
+    strategy: Strategy,
+    second: Begin,
+    restart: Restart,
+    options: &crate::TreeOptions,
+    meanwhile: impl AsyncFn(&Tree) -> Result<(), StopError>,
+) -> (Tree, Result<(), StartError>) {
+    let world = World::default();
+    let tree = Tree::start(
+        world.root(strategy, &["z"], |_, child| child),
+        options.clone(),
+    )
+    .await
+    .unwrap();
+    let child = world.child("a", vec![Begin::Well, second]).restart(restart);
+    tree.add_child("root", child).await.unwrap();
+    tree.terminate_child("root/a").await.unwrap();
+    let (started, done) =
+        futures::future::join(tree.restart_child("root/a"), meanwhile(&tree)).await;
+    done.unwrap();
+    (tree, started)
+}
+
+#[test]
+fn whoever_starts_a_child_again_hears_that_another_terminates_it_meanwhile() {
+    for strategy in [Strategy::OneForOne, Strategy::RestForOne] {
+        run(1, async |options| {
+            let slow = Begin::HoldStart(HOUR);
+            let stop = async |tree: &Tree| tree.terminate_child("root/a").await;
+            let (tree, started) =
+                restarted(strategy, slow, Restart::Permanent, &options, stop).await;
+            let path = "root/a".to_owned();
+            assert_eq!(started, Err(StartError::Stopped { path }));
+            tree.restart_child("root/a").await.unwrap();
+            end(tree).await;
+        });
+    }
+}
+
+#[test]
+fn whoever_starts_a_child_again_hears_that_it_finished_before_it_had_started() {
+    for strategy in [Strategy::OneForOne, Strategy::RestForOne] {
+        run(1, async |options| {
+            let nothing = async |_: &Tree| Ok(());
+            let (tree, started) = restarted(
+                strategy,
+                Begin::StopInStarted,
+                Restart::Transient,
+                &options,
+                nothing,
+            )
+            .await;
+            let path = "root/a".to_owned();
+            assert_eq!(started, Err(StartError::Stopped { path }));
+            end(tree).await;
+        });
+    }
+}

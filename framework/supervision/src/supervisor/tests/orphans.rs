@@ -8,7 +8,8 @@ use super::{HOUR, SECOND, end, nested};
 use crate::scripted::{Do, Gate, World};
 use crate::testing::{assert_clean, run};
 use crate::{
-    Backoff, ChildSpec, Clock, Exit, Intensity, Strategy, SupervisorSpec, Thread, Tree, TreeOptions,
+    Backoff, ChildSpec, Clock, Exit, Intensity, StartError, Strategy, SupervisorSpec, Thread, Tree,
+    TreeOptions,
 };
 
 /// Makes `root/middle` panic, as a defect of its own would.
@@ -118,6 +119,36 @@ fn a_supervisor_whose_old_children_block_their_threads_gives_up_and_names_one() 
             "{text}"
         );
         assert_eq!(tree.observer().alive(), ["root/middle/leaf"]);
+        gate.open();
+        arbiter.stop();
+        arbiter.join().unwrap();
+        assert_clean(&tree.observer());
+    });
+}
+
+#[test]
+fn a_fallen_dynamic_supervisor_takes_no_child_before_the_old_ones_have_ended() {
+    let gate = Gate::default();
+    run(1, async |options| {
+        let arbiter = Arbiter::new();
+        let thread = Thread::arbiter("other", &arbiter.handle());
+        let world = World::default();
+        let root = SupervisorSpec::new("root", Strategy::OneForOne);
+        let mut tree = Tree::start(root, options.clone()).await.unwrap();
+        let (middle, _) = SupervisorSpec::dynamic("middle", |spec| spec);
+        let middle = ChildSpec::supervisor(middle).backoff(Backoff::none());
+        tree.add_child("root", middle).await.unwrap();
+        let leaf = || world.child("leaf", vec![]);
+        tree.add_child("root/middle", leaf().thread(thread))
+            .await
+            .unwrap();
+        world.at("leaf").tell(Do::Block(gate.clone()));
+        gate.wait_for_arrival();
+        fell(&world, &tree).await;
+        let path = "root/middle/leaf".to_owned();
+        let refused = tree.add_child("root/middle", leaf()).await;
+        assert_eq!(refused, Err(StartError::Stopped { path }));
+        assert!(matches!(tree.exited().await, Exit::Escalated { .. }));
         gate.open();
         arbiter.stop();
         arbiter.join().unwrap();

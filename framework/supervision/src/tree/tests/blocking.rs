@@ -5,11 +5,11 @@ use std::sync::mpsc;
 use actix::{Actor, Arbiter, Handler, Message};
 
 use super::SECOND;
-use crate::scripted::{Do, World};
+use crate::scripted::{Do, Gate, World};
 use crate::testing::{assert_clean, run};
 use crate::{
     Address, ChildSpec, Context, Mailbox, NodeState, Observer, Shutdown, Strategy, SupervisorSpec,
-    Thread, Tree, supervised,
+    Thread, Tree, What, supervised,
 };
 
 struct Blocker(mpsc::Receiver<()>);
@@ -227,5 +227,55 @@ fn an_observer_looks_from_any_thread_even_while_an_actor_blocks() {
         drop(tree);
         arbiter.stop();
         arbiter.join().unwrap();
+    });
+}
+
+#[test]
+fn of_supervisors_above_each_other_only_the_one_on_the_blocked_thread_is_left_behind() {
+    let gate = Gate::default();
+    run(1, async |options| {
+        let arbiter = Arbiter::new();
+        let thread = Thread::arbiter("other", &arbiter.handle());
+        let world = World::default();
+        let below = world.clone();
+        let above = |id: &'static str, spec: Box<dyn Fn() -> SupervisorSpec + Send>| {
+            SupervisorSpec::new(id, Strategy::OneForOne)
+                .without_intensity()
+                .children(move |children| children.add(ChildSpec::supervisor(spec())))
+        };
+        let low = move || {
+            let below = below.clone();
+            SupervisorSpec::new("low", Strategy::OneForOne)
+                .thread(thread.clone())
+                .children(move |children| children.add(below.child("leaf", vec![])))
+        };
+        let middle = move || above("middle", Box::new(low.clone()));
+        let top = move || above("top", Box::new(middle.clone()));
+        let tree = Tree::start(above("root", Box::new(top)), options.clone())
+            .await
+            .unwrap();
+        world.at("leaf").tell(Do::Block(gate.clone()));
+        gate.wait_for_arrival();
+        let (observer, mut events) = (tree.observer(), tree.observer().events());
+        let begun = options.clock.now();
+        let error = tree.stop(SECOND).await.unwrap_err();
+        assert_eq!(error.paths, ["root/top/middle/low/leaf"]);
+        assert!(options.clock.now() - begun <= SECOND * 9 / 2);
+        gate.open();
+        arbiter.stop();
+        arbiter.join().unwrap();
+        assert_clean(&observer);
+        let mut left = Vec::new();
+        while let Some(event) = events.next().await {
+            let event = event.unwrap();
+            if event.what == What::LeftBehind {
+                left.push(event.path);
+            }
+        }
+        assert_eq!(
+            left,
+            ["root/top/middle/low/leaf", "root/top/middle/low"],
+            "those above it ended"
+        );
     });
 }
