@@ -31,10 +31,27 @@ pub(crate) type Incarnation<A> = ContextFut<A, Context<A>>;
 /// [`Actor::stopping`] agrees; [`ActorContext::terminate`] does so whether it agrees or not.
 ///
 /// A stop drops the context's futures at once. An actor that wants to finish what it has begun returns [`Running::Continue`](actix::Running::Continue)
-/// from [`Actor::stopping`], takes on nothing new, and calls [`ActorContext::stop`] when it is done; its [`Shutdown`](crate::Shutdown) says how long it may take.
+/// from [`Actor::stopping`] until it is done, takes on nothing new meanwhile, and then calls [`ActorContext::stop`], which asks `stopping` once more; its
+/// [`Shutdown`](crate::Shutdown) says how long it may take:
 ///
-/// `stopped` runs when an incarnation ends in good order, including [`fail`](Self::fail); not after a panic or a kill, when the actor's state cannot be
-/// trusted: what must happen in any case belongs into `Drop`.
+/// ```
+/// # use boatswain_supervision::{actix::{Actor, Running}, supervised, Context};
+/// struct Writer {
+///     unwritten: usize, // whoever makes it zero calls `ctx.stop()`
+/// }
+///
+/// impl Actor for Writer {
+///     type Context = Context<Self>;
+///
+///     fn stopping(&mut self, _: &mut Context<Self>) -> Running {
+///         if self.unwritten == 0 { Running::Stop } else { Running::Continue }
+///     }
+/// }
+/// supervised!(Writer);
+/// ```
+///
+/// `stopped` runs when an incarnation ends in good order, including [`fail`](Self::fail) unless `stopping` refuses; not after a panic or a kill, when the
+/// actor's state cannot be trusted: what must happen in any case belongs into `Drop`.
 /// Futures spawned into the context are dropped when the incarnation ends, not when the next one begins.
 ///
 /// # Answers that take time
@@ -108,7 +125,7 @@ impl<A: Actor<Context = Context<A>>> Context<A> {
 
     /// Keeps the actor "starting" after `started` has returned, until [`release_start`](Self::release_start).
     ///
-    /// Siblings that start later wait for it, and so does whoever starts the tree.
+    /// Siblings that start later wait for it, and so does whoever starts the tree, for as long as it takes: set a timer of your own where that can be for ever.
     pub fn hold_start(&mut self) {
         self.held = true;
     }

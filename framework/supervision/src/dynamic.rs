@@ -65,9 +65,13 @@ impl<T> Dynamic<T> {
     ) -> impl Future<Output = Result<(), StartError>> + Send + use<T> {
         let (reply, answer) = oneshot::channel();
         let spec = (self.template)(argument);
-        let path = spec.id().to_owned();
+        let child = spec.id().to_owned();
         self.supervisor.tell(Command::Add(spec, reply));
-        async move { answer.await.unwrap_or(Err(StartError::Stopped { path })) }
+        async move {
+            answer
+                .await
+                .unwrap_or(Err(StartError::SupervisorGone { child }))
+        }
     }
 
     /// Stops the child called `id` in good order and forgets it.

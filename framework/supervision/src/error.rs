@@ -8,10 +8,20 @@ use crate::exit::Exit;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// A child has no name.
-    #[error("{supervisor}: a child has an empty id; give it one that is unique among its siblings")]
+    #[error("{supervisor}: an empty id; give it one that is unique among its siblings")]
     NoId {
         /// Path of the supervisor.
         supervisor: String,
+    },
+    /// A name would be taken for a path.
+    #[error(
+        "{supervisor}: the id {child:?} has a '/' in it, which separates the ids in a path; use another character"
+    )]
+    Slash {
+        /// Path of the supervisor.
+        supervisor: String,
+        /// The id.
+        child: String,
     },
     /// Two children have one name.
     #[error("{supervisor}: there is a child {child:?} already; ids must be unique among siblings")]
@@ -69,11 +79,26 @@ pub enum SpecError {
     },
 }
 
+impl SpecError {
+    /// Whether `id` is a name, for a child of `supervisor` or for a root.
+    pub(crate) fn name(supervisor: Option<&str>, id: &str) -> Result<(), SpecError> {
+        let supervisor = supervisor.unwrap_or("the root").to_owned();
+        if id.is_empty() {
+            Err(SpecError::NoId { supervisor })
+        } else if id.contains('/') {
+            let child = id.to_owned();
+            Err(SpecError::Slash { supervisor, child })
+        } else {
+            Ok(())
+        }
+    }
+}
+
 /// Why a tree or a child could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// A child failed while it started. Those started before it have been stopped again, last first.
-    #[error("{path} could not start: it {exit}")]
+    #[error("{path} could not start: it {exit}{}", hint(exit))]
     Failed {
         /// Path of the child.
         path: String,
@@ -96,6 +121,12 @@ pub enum StartError {
     NoSupervisor {
         /// The path that was asked for.
         path: String,
+    },
+    /// The supervisor is gone for good.
+    #[error("{child:?} was not started: its supervisor is gone")]
+    SupervisorGone {
+        /// The id of the child.
+        child: String,
     },
     /// There is no such child to start again.
     #[error("there is no child at {path:?} to start again; add it")]
@@ -125,6 +156,13 @@ pub enum StartError {
         /// Path of the child.
         path: String,
     },
+}
+
+fn hint(exit: &Exit) -> &'static str {
+    match exit {
+        Exit::Killed => ", or its thread has ended: is the arbiter it runs on still there?",
+        _ => "",
+    }
 }
 
 impl StartError {

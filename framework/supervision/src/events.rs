@@ -90,6 +90,36 @@ pub enum What {
     },
 }
 
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path, self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Started { incarnation: 1 } => f.write_str("started"),
+            What::Started { incarnation } => write!(f, "started again, incarnation {incarnation}"),
+            What::Exited { exit, .. } => exit.fmt(f),
+            What::Restarting { in_ms, .. } => write!(f, "is to be started again in {in_ms} ms"),
+            What::Escalated { child, exit } => write!(f, "gives up because {child} {exit}"),
+            What::Concluded { child } => {
+                write!(f, "ends because its significant child {child} has ended")
+            }
+            What::Stopped => f.write_str("will not be started again"),
+            What::Suspended => f.write_str("is suspended"),
+            What::Resumed => f.write_str("goes on"),
+            What::Blocked { for_ms } => write!(f, "has blocked its thread for {for_ms} ms"),
+            What::Unblocked => f.write_str("blocks its thread no longer"),
+            What::Hung => f.write_str("hangs"),
+            What::LeftBehind => f.write_str("could not be ended and is left behind, still running"),
+            What::Degraded { why: Some(why) } => write!(f, "does not work as it should: {why}"),
+            What::Degraded { why: None } => f.write_str("works as it should again"),
+        }
+    }
+}
+
 /// How many events a reader missed because it was too slow for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("missed {0} events")]

@@ -39,6 +39,8 @@ pub(crate) enum Action {
     Release(Token),
     /// The child waits for its next start.
     Wait { token: Token, until: Instant },
+    /// The child waits for its turn to be started again with its group.
+    Queue(Token),
     /// A transient child is done; its place stays.
     Rest(Token),
     /// The start of a child that was asked for at run time failed.
@@ -180,6 +182,7 @@ impl Roster {
             self.actions.push(Action::Held(token));
         } else if expected {
             self.place(token, Phase::Down, None);
+            self.actions.push(Action::Queue(token));
         } else if reviving && !started && !done_early {
             self.actions.push(Action::NotStarted { token, exit });
             self.hold(token);

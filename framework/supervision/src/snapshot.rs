@@ -22,7 +22,7 @@ pub struct TreeSnapshot {
     /// The root supervisor and all below it; absent once the tree has been dropped.
     pub root: Option<NodeSnapshot>,
     /// Actors that could not be ended and have no place in the tree any more.
-    pub abandoned: Vec<NodeSnapshot>,
+    pub left_behind: Vec<NodeSnapshot>,
     /// Tasks of this tree that exist.
     pub tasks: usize,
 }
@@ -145,7 +145,7 @@ pub enum NodeState {
     /// Handles nothing until it is resumed.
     Suspended,
     /// Blocks its thread; see [`Observer::blocked`](crate::Observer::blocked).
-    Stuck,
+    Blocked,
     /// Was asked to stop.
     Stopping,
     /// Has stopped and is not missed.
@@ -180,7 +180,7 @@ pub(crate) fn tree(registry: &Registry, limit: usize) -> TreeSnapshot {
     let now = registry.clock.now();
     TreeSnapshot {
         root: registry.root().map(|root| node(&root, now, limit)),
-        abandoned: registry
+        left_behind: registry
             .abandoned()
             .iter()
             .map(|abandoned| node(abandoned, now, limit))
@@ -266,7 +266,7 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
             },
         },
         state: match record.standing {
-            _ if record.blocked().is_some() && node.is_alive() => NodeState::Stuck,
+            _ if record.blocked().is_some() && node.is_alive() => NodeState::Blocked,
             Standing::Starting => NodeState::Starting,
             Standing::Running if node.is_suspended() => NodeState::Suspended,
             Standing::Running => NodeState::Running,

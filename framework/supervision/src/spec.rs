@@ -125,7 +125,9 @@ impl ChildSpec {
 
     /// An actor whose making may fail; otherwise as [`actor`](Self::actor).
     ///
-    /// The failure is the exit of that incarnation, a failed start: a transient one is tried again after the backoff, a fatal one ends the supervisor.
+    /// The failure is the exit of that incarnation: at a restart a transient one is tried again after the backoff, and a fatal one ends the supervisor. At the very
+    /// first start any failure is a failed start, which whoever starts the tree hears of and may try again: what may be absent at first, such as a database,
+    /// is better waited for in the actor than in `make`.
     pub fn try_actor<A>(
         id: impl Into<String>,
         mailbox: Mailbox<A>,

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::clock::{Clock, later};
 use crate::control::{Control, Order};
+use crate::error::{SpecError, StartError};
 use crate::events::{Feed, What};
 use crate::exit::Exit;
 use crate::gauge::{Gauge, Gauged};
@@ -352,6 +353,8 @@ pub(crate) struct Registry {
     root: Mutex<Weak<Node>>,
     /// Nodes whose task outlived their place in the tree. Pruned on every addition, so it is bounded by the tasks that exist.
     abandoned: Mutex<Vec<Arc<Node>>>,
+    /// The last specification that a supervisor refused, and which: the error it ends with has only its text.
+    refused: Mutex<Option<(String, SpecError)>>,
 }
 
 impl Registry {
@@ -363,6 +366,7 @@ impl Registry {
             feed: Feed::default(),
             root: Mutex::default(),
             abandoned: Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 
@@ -386,6 +390,21 @@ impl Registry {
     /// Takes a node that left the tree, and all below it, as far as tasks still belong to them.
     pub(crate) fn abandon(&self, node: Arc<Node>) {
         self.take_in(node);
+    }
+
+    /// A supervisor does not start, because its specification contradicts itself.
+    pub(crate) fn refuse(&self, supervisor: &str, error: SpecError) {
+        *lock(&self.refused) = Some((supervisor.to_owned(), error));
+    }
+
+    /// Why a start failed that ended with `exit`.
+    pub(crate) fn start_error(&self, path: &str, exit: Exit) -> StartError {
+        let failed = StartError::failed(path, exit);
+        let StartError::Failed { path, .. } = &failed else {
+            return failed;
+        };
+        let refused = lock(&self.refused).take_if(|(supervisor, _)| supervisor == path);
+        refused.map_or(failed, |(_, error)| error.into())
     }
 
     /// Takes a node that is given up: its task, and those below it that still exist, do not end.

@@ -19,7 +19,7 @@ use crate::child::{Launch, News, Report};
 use crate::clock::Alarm;
 use crate::context::Context;
 use crate::control::Order;
-use crate::error::{StartError, StopError};
+use crate::error::{SpecError, StartError, StopError};
 use crate::events::What;
 use crate::exit::{Exit, Failure};
 use crate::kin::{ById, ByToken, Kin};
@@ -167,11 +167,16 @@ impl Supervisor {
     fn open(&mut self, ctx: &mut Context<Self>) {
         for spec in std::mem::take(&mut self.specs) {
             if let Err(error) = self.check(&spec) {
-                return ctx.fail(Failure::fatal(error));
+                return self.refuse(error, ctx);
             }
             self.admit(spec, None);
         }
         self.step(ctx, Roster::settle);
+    }
+
+    fn refuse(&self, error: SpecError, ctx: &mut Context<Self>) {
+        ctx.fail(Failure::fatal(&error));
+        self.link.registry.refuse(self.link.path(), error);
     }
 
     /// A task of the incarnation before is gone.
@@ -190,7 +195,7 @@ impl Actor for Supervisor {
         ctx.hold_start();
         self.note_failures();
         if let Err(error) = self.check_all() {
-            return ctx.fail(Failure::fatal(error));
+            return self.refuse(error, ctx);
         }
         // they were killed when their supervisor ended; those on other threads may not have noticed yet
         for left in self.link.node.disown_all() {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::child::{Berth, RootState, Superior};
 use crate::clock::Clock;
 use crate::control::Order;
-use crate::error::{StartError, StillRunning};
+use crate::error::{SpecError, StartError, StillRunning};
 use crate::events::Events;
 use crate::exit::Exit;
 use crate::mailbox::Tell;
@@ -41,7 +41,7 @@ pub struct TreeOptions {
     ///   ahead; or a deadline it [declared](crate::Link::deadline) has passed. It is killed, ends with [`Exit::Stuck`], and its supervisor restarts it
     ///   as after any defect. A supervisor that hangs is only reported.
     /// - *Blocked*: it has been inside one and the same turn for this long. Nothing can interrupt it, so it is named: in the log, by
-    ///   [`Observer::blocked`], in the snapshot as [`NodeState::Stuck`](crate::NodeState::Stuck), and as [`What::Blocked`](crate::What::Blocked).
+    ///   [`Observer::blocked`], in the snapshot as [`NodeState::Blocked`](crate::NodeState::Blocked), and as [`What::Blocked`](crate::What::Blocked).
     ///
     /// Found at most half of this, or 2 s, late. With a real clock the watchdog is a thread of its own, which ends with the tree; with a
     /// [paused](Clock::paused) one it is a task on the root's thread, and looks only at what runs there. An actor that was suspended or asked to stop,
@@ -74,7 +74,8 @@ impl Tree {
     /// Starts a tree in order: returns when every child has started.
     ///
     /// Must be called on a thread that runs an actix arbiter, unless `spec` names one. Installs, once per process, a panic hook that logs
-    /// panics of supervised actors with their path and leaves all others to the hook before it.
+    /// panics of supervised actors with their path and leaves all others, and all while no `tracing` subscriber is set, to the hook before it. Set hooks of your own before
+    /// the first tree: one that replaces this costs exits their place in the source.
     ///
     /// # Errors
     /// If a child fails while it starts, or a specification contradicts itself; what had started by then has been stopped again, last first.
@@ -96,6 +97,7 @@ impl Tree {
             launch,
             ..
         } = ChildSpec::supervisor(spec);
+        SpecError::name(None, &id)?;
         let current = Thread::current();
         let thread = match &current {
             Some(current) => thread.or(current),
@@ -136,7 +138,7 @@ impl Tree {
             .await;
         match reached.map(|state| state.clone()) {
             Ok(RootState::Running | RootState::Starting) => Ok(tree),
-            Ok(RootState::Ended(exit)) => Err(StartError::failed(&id, exit)),
+            Ok(RootState::Ended(exit)) => Err(registry.start_error(&id, exit)),
             Err(_) => Err(StartError::failed(&id, Exit::Killed)),
         }
     }
@@ -169,7 +171,9 @@ impl Tree {
         }
     }
 
-    /// Stops the tree: children before their supervisors, last started first, each with its own grace; what is left at the deadline is killed.
+    /// Stops the tree: children before their supervisors, last started first, each with its own grace; what is left at the deadline is killed, also what was
+    /// not asked yet because a sibling with [`Shutdown::Infinity`](crate::Shutdown::Infinity) used the time up. An actor that was killed says so in its last
+    /// [event](Observer::events) and to its monitors.
     ///
     /// Returns at most 3.5 s after the deadline.
     ///

@@ -334,7 +334,7 @@ fn whoever_gives_up_an_actor_that_was_given_up_before_tells_nothing_new() {
         let node = tree.root_node().find("root/a").unwrap();
         tree.registry().leave_behind(Arc::clone(&node));
         tree.registry().leave_behind(node);
-        assert_eq!(tree.snapshot().abandoned.len(), 1);
+        assert_eq!(tree.snapshot().left_behind.len(), 1);
         drop(tree);
         let mut left = 0;
         while let Some(event) = events.next().await {
@@ -342,4 +342,44 @@ fn whoever_gives_up_an_actor_that_was_given_up_before_tells_nothing_new() {
         }
         assert_eq!(left, 1);
     });
+}
+
+#[test]
+fn events_read_as_sentences() {
+    let event = |path: &str, what| Event {
+        seq: 1,
+        at_ms: 0,
+        path: path.to_owned(),
+        what,
+    };
+    let exit = Exit::Panic {
+        message: "overboard".to_owned(),
+        location: Some("ship.rs:1:2".to_owned()),
+    };
+    let exited = What::Exited {
+        incarnation: 1,
+        exit: exit.clone(),
+        uptime_ms: 7,
+    };
+    let child = "root/a".to_owned();
+    for (event, text) in [
+        (
+            event("root/a", exited),
+            "root/a panicked at ship.rs:1:2: overboard",
+        ),
+        (
+            event("root/a", What::Started { incarnation: 2 }),
+            "root/a started again, incarnation 2",
+        ),
+        (
+            event("root", What::Escalated { child, exit }),
+            "root gives up because root/a panicked at ship.rs:1:2: overboard",
+        ),
+        (
+            event("root/a", What::Blocked { for_ms: 30_000 }),
+            "root/a has blocked its thread for 30000 ms",
+        ),
+    ] {
+        assert_eq!(event.to_string(), text);
+    }
 }

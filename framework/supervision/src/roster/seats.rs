@@ -245,7 +245,8 @@ impl Seats {
     /// Whether a significant child runs, or will again.
     pub(super) fn any_significant_is_left(&self) -> bool {
         self.all.values().any(|seat| {
-            seat.terms.significant && !matches!(seat.phase, Phase::Resting | Phase::Leaving)
+            let stays = !seat.held && !seat.leaving && seat.phase != Phase::Resting;
+            seat.terms.significant && stays
         })
     }
 

@@ -227,5 +227,5 @@ fn children_are_listed_and_counted_by_their_supervisor() {
 fn states_have_names() {
     let json = |state: NodeState| serde_json::to_value(state).unwrap();
     assert_eq!(json(NodeState::Suspended), json!({"state": "suspended"}));
-    assert_eq!(json(NodeState::Stuck), json!({"state": "stuck"}));
+    assert_eq!(json(NodeState::Blocked), json!({"state": "blocked"}));
 }

@@ -24,7 +24,7 @@ impl fmt::Display for TreeSnapshot {
         if let Some(root) = &self.root {
             below(root, "", "", &mut rows);
         }
-        for left in &self.abandoned {
+        for left in &self.left_behind {
             rows.push(row(format!("left behind: {}", left.path), left));
         }
         write(f, &rows)
@@ -38,7 +38,7 @@ impl fmt::Display for NodeState {
             NodeState::Running => "running",
             NodeState::Backoff { until_ms } => return write!(f, "back in {until_ms} ms"),
             NodeState::Suspended => "suspended",
-            NodeState::Stuck => "stuck",
+            NodeState::Blocked => "blocked",
             NodeState::Stopping => "stopping",
             NodeState::Stopped => "stopped",
             NodeState::Failed => "failed",

@@ -43,11 +43,13 @@ impl Supervisor {
                 self.stand(token, Standing::Stopped);
                 self.stopped_early(token);
             }
+            Action::Queue(token) => self.stand(token, Standing::Starting),
             Action::NotStarted { token, exit } => {
                 if let Some(Kin { node, .. }) = self.members.get(&token) {
                     node.stand(Standing::Failed);
                     if let Some(starting) = self.starting.remove(&token) {
-                        let _ = starting.send(Err(StartError::failed(&node.path, exit)));
+                        let _ =
+                            starting.send(Err(self.link.registry.start_error(&node.path, exit)));
                     }
                 }
             }

@@ -22,9 +22,7 @@ impl Supervisor {
     pub(super) fn check(&self, spec: &ChildSpec) -> Result<(), SpecError> {
         let supervisor = self.link.path().to_owned();
         let child = spec.id.clone();
-        if child.is_empty() {
-            return Err(SpecError::NoId { supervisor });
-        }
+        SpecError::name(Some(&supervisor), &child)?;
         if self.ids.contains(child.as_str()) {
             return Err(SpecError::Duplicate { supervisor, child });
         }

@@ -305,7 +305,7 @@ fn who_blocks_its_thread_is_named_and_who_waits_for_that_thread_is_spared() {
         while !observer.blocked().iter().any(named) {
             std::thread::yield_now();
         }
-        assert_eq!(look(&tree).state, NodeState::Stuck);
+        assert_eq!(look(&tree).state, NodeState::Blocked);
 
         gate.open();
         until(&mut events, |what| *what == What::Unblocked).await;

@@ -439,6 +439,7 @@ impl Ship {
                 assert!(until > self.now);
                 assert!(!self.hands[&token].lives());
             }
+            Action::Queue(token) => assert!(!self.hands[&token].lives()),
             Action::Rest(token) => {
                 assert_eq!(self.hands[&token].kind, Restart::Transient);
                 assert!(!self.hands[&token].lives());
@@ -486,7 +487,9 @@ impl Ship {
             }
             Action::Conclude(token) => {
                 assert!(self.hands[&token].significant && !self.hands[&token].lives());
-                let running = |hand: &&Hand| hand.significant && hand.lives() && !hand.dismissed;
+                let running = |hand: &&Hand| {
+                    hand.significant && hand.lives() && !hand.dismissed && !hand.held
+                };
                 match self.policy.auto_shutdown {
                     AutoShutdown::Never => panic!("ended itself"),
                     AutoShutdown::AnySignificant => {}

@@ -66,7 +66,7 @@ fn a_tree_is_drawn_with_its_branches_and_in_columns() {
             Strategy::OneForOne,
             vec![engine, actor("root/ölstand")],
         )),
-        abandoned: vec![left],
+        left_behind: vec![left],
         tasks: 6,
     };
     let expected = "\
@@ -93,7 +93,7 @@ fn a_last_exit_takes_no_more_than_its_share_of_the_line() {
     };
     let snapshot = TreeSnapshot {
         root: Some(root),
-        abandoned: Vec::new(),
+        left_behind: Vec::new(),
         tasks: 1,
     };
     assert!(
@@ -109,7 +109,7 @@ fn a_last_exit_takes_no_more_than_its_share_of_the_line() {
 fn without_a_tree_there_is_only_the_head() {
     let snapshot = TreeSnapshot {
         root: None,
-        abandoned: Vec::new(),
+        left_behind: Vec::new(),
         tasks: 0,
     };
     assert_eq!(snapshot.to_string().lines().count(), 1);

@@ -99,15 +99,33 @@ fn a_tree_that_contradicts_itself_does_not_start() {
     run(1, async |options| {
         let world = World::default();
         let refused = async |spec: SupervisorSpec| {
-            Tree::start(spec, options.clone())
-                .await
-                .unwrap_err()
-                .to_string()
+            let error = Tree::start(spec, options.clone()).await.unwrap_err();
+            assert!(matches!(error, StartError::Spec(_)), "{error:?}");
+            error.to_string()
         };
         let error = refused(world.root(Strategy::OneForOne, &["a", "a"], |_, child| child)).await;
         assert!(error.contains("ids must be unique"), "{error}");
         let error = refused(world.root(Strategy::OneForOne, &[""], |_, child| child)).await;
         assert!(error.contains("empty id"), "{error}");
+        let error = refused(world.root(Strategy::OneForOne, &["a/b"], |_, child| child)).await;
+        assert!(error.contains("use another character"), "{error}");
+        let error = refused(SupervisorSpec::new("", Strategy::OneForOne)).await;
+        assert!(error.contains("empty id"), "{error}");
+        let inner = world.clone();
+        let below = move || {
+            let inner = inner.clone();
+            let spec = SupervisorSpec::new("below", Strategy::OneForOne);
+            spec.children(move |children| {
+                children.add(inner.child("a", vec![]).significant());
+            })
+        };
+        let deep = SupervisorSpec::new("root", Strategy::OneForOne)
+            .children(move |children| children.add(ChildSpec::supervisor(below())));
+        let error = refused(deep).await;
+        assert!(
+            error.starts_with("root/below: \"a\" is significant"),
+            "{error}"
+        );
         let never = world
             .root(Strategy::OneForOne, &["a"], |_, child| child)
             .intensity(Intensity::new(12, 60 * SECOND));

@@ -180,6 +180,8 @@ fn a_second_failure_joins_a_group_that_is_being_restarted() {
         world.at("b").tell(Do::Panic("first"));
         options.clock.sleep(Duration::from_millis(50)).await;
         assert_eq!(world.news(), ["-c"]);
+        let state = tree.snapshot().find("root/c").unwrap().state;
+        assert_eq!(state, NodeState::Starting, "it waits for its turn");
         world.at("a").tell(Do::Panic("second"));
         options.clock.sleep(Duration::from_secs(1)).await;
         assert_eq!(world.news(), ["+a", "+b", "+c"]);

@@ -184,18 +184,6 @@ fn suspending_a_supervisor_suspends_every_actor_below_it() {
     });
 }
 
-#[test]
-fn an_id_with_a_slash_is_found_beside_the_one_it_looks_like_a_child_of() {
-    run(1, async |options| {
-        let world = World::default();
-        let tree = start(&world, &["a", "a/b"], &options).await;
-        tree.terminate_child("root/a/b").await.unwrap();
-        assert_eq!(state(&tree, "root/a/b"), Some(NodeState::Stopped));
-        assert_eq!(state(&tree, "root/a"), Some(NodeState::Running));
-        end(tree).await;
-    });
-}
-
 /// A child that is started again by hand and takes its time, or ends before it has started.
 async fn restarted(
     strategy: Strategy,

@@ -89,8 +89,8 @@ fn an_actor_that_blocks_its_thread_is_reported_as_still_running_and_shown_until_
 
         let snapshot = observer.snapshot();
         assert_eq!(snapshot.tasks, 1);
-        assert_eq!(snapshot.abandoned[0].path, "root/blocker");
-        assert_eq!(snapshot.abandoned[0].state, NodeState::Stopping);
+        assert_eq!(snapshot.left_behind[0].path, "root/blocker");
+        assert_eq!(snapshot.left_behind[0].state, NodeState::Stopping);
         drop(free);
         arbiter.stop();
         arbiter.join().unwrap();
