@@ -123,7 +123,7 @@ impl Operator {
     }
 
     fn find(&self, path: &str) -> Option<Arc<Node>> {
-        self.registry.upgrade()?.root()?.find(path)
+        self.registry.upgrade()?.find(path)
     }
 
     fn supervisor(&self, path: &str) -> Option<Address<Supervisor>> {
@@ -141,8 +141,8 @@ impl Operator {
         let Some(registry) = self.registry.upgrade() else {
             return 0;
         };
-        let root = registry.root().and_then(|root| root.find(path));
-        root.map_or(0, |node| set_suspended(&registry, &node, suspended))
+        let node = registry.find(path);
+        node.map_or(0, |node| set_suspended(&registry, &node, suspended))
     }
 }
 

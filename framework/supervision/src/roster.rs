@@ -178,8 +178,7 @@ impl Roster {
         if seat.leaving || !open || (expected && restart == Restart::Temporary) {
             self.dismiss(token, now);
         } else if seat.held {
-            self.place(token, Phase::Resting, None);
-            self.actions.push(Action::Held(token));
+            self.hold(token);
         } else if expected {
             self.place(token, Phase::Down, None);
             self.actions.push(Action::Queue(token));

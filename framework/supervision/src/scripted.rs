@@ -10,7 +10,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, Message,
 use crate::stats::lock;
 use crate::{
     Address, ChildSpec, Children, Clock, Context, Exit, Failure, Link, Mailbox, Strategy,
-    SupervisorSpec, Work, supervised,
+    SupervisorSpec, Tree, TreeOptions, Work, supervised,
 };
 
 /// What an actor is told to do.
@@ -150,6 +150,12 @@ impl World {
                 work: None,
             }
         })
+    }
+
+    /// A tree of well-behaved children that do not depend on each other.
+    pub(crate) async fn start(&self, ids: &'static [&'static str], options: &TreeOptions) -> Tree {
+        let spec = self.root(Strategy::OneForOne, ids, |_, child| child);
+        Tree::start(spec, options.clone()).await.unwrap()
     }
 
     /// A supervisor of well-behaved children, changed by `edit`.

@@ -325,13 +325,13 @@ impl Node {
         if &*self.path == path {
             return Some(Arc::clone(self));
         }
-        // usually one of thousands; an id may contain a slash, and then several
-        let above: Vec<Arc<Node>> = lock(&self.office()?.children)
+        // one of thousands, which are not cloned for it
+        let above = lock(&self.office()?.children)
             .iter()
-            .filter(|kin| kin.node.is_at_or_above(path))
-            .map(|kin| Arc::clone(&kin.node))
-            .collect();
-        above.iter().find_map(|child| child.find(path))
+            .map(|kin| &kin.node)
+            .find(|child| child.is_at_or_above(path))
+            .cloned();
+        above?.find(path)
     }
 
     /// Shows this node and all below it, parents first.

@@ -13,7 +13,7 @@ use crate::scripted::{Begin, Do, World, panicked};
 use crate::testing::{assert_clean, run};
 use crate::{
     AskError, Backoff, ChildSpec, ErrorKind, Exit, Failure, Intensity, NodeState, Restart,
-    StartError, Strategy, SupervisorSpec, Tree, TreeOptions,
+    StartError, Strategy, SupervisorSpec, Tree,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,20 +25,11 @@ async fn end(tree: Tree) {
     assert_clean(&observer);
 }
 
-async fn start(world: &World, ids: &'static [&'static str], options: &TreeOptions) -> Tree {
-    Tree::start(
-        world.root(Strategy::OneForOne, ids, |_, child| child),
-        options.clone(),
-    )
-    .await
-    .unwrap()
-}
-
 #[test]
 fn one_failure_too_many_stops_the_siblings_in_reverse_and_ends_the_tree_with_its_cause() {
     run(1, async |options| {
         let world = World::default();
-        let mut tree = start(&world, &["a", "b", "c"], &options).await;
+        let mut tree = world.start(&["a", "b", "c"], &options).await;
         for _ in 0..5 {
             assert_eq!(
                 world.at("b").ask(Do::Panic("again")).await,
@@ -64,7 +55,7 @@ fn one_failure_too_many_stops_the_siblings_in_reverse_and_ends_the_tree_with_its
 fn failures_spread_wider_than_the_window_never_end_the_tree() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         for _ in 0..100 {
             assert_eq!(
                 world.at("a").ask(Do::Panic("rarely")).await,
@@ -82,7 +73,7 @@ fn failures_spread_wider_than_the_window_never_end_the_tree() {
 fn transient_errors_back_off_to_the_cap_and_never_end_the_tree() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         let begun = options.clock.now();
         for _ in 0..50 {
             assert_eq!(
@@ -108,7 +99,7 @@ fn transient_errors_back_off_to_the_cap_and_never_end_the_tree() {
 fn a_fatal_error_ends_the_supervisor_at_once() {
     run(1, async |options| {
         let world = World::default();
-        let mut tree = start(&world, &["a"], &options).await;
+        let mut tree = world.start(&["a"], &options).await;
         world.at("a").tell(Do::Fail(Failure::fatal("no schema")));
         let exit = tree.exited().await;
         assert!(
@@ -165,7 +156,7 @@ fn a_supervisor_without_intensity_never_gives_up() {
 fn a_healthy_life_makes_the_next_delay_the_first_again() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         let clock = options.clock.clone();
         let crash = async || {
             let crashed = clock.now();
@@ -338,7 +329,7 @@ fn a_temporary_child_that_panics_is_forgotten_and_its_queue_with_it() {
 fn a_stop_does_not_wait_for_a_backoff() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a", "b"], &options).await;
+        let tree = world.start(&["a", "b"], &options).await;
         for _ in 0..3 {
             assert_eq!(
                 world
@@ -364,7 +355,7 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     let history = |seed| {
         run(seed, async |options| {
             let world = World::default();
-            let tree = start(&world, &["a", "b", "c"], &options).await;
+            let tree = world.start(&["a", "b", "c"], &options).await;
             let begun = options.clock.now();
             for id in ["a", "b", "a", "c", "a"] {
                 assert_eq!(

@@ -18,12 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn children_start_in_order_and_stop_in_reverse() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a", "b", "c"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a", "b", "c"], &options).await;
         assert_eq!(world.news(), ["+a", "+b", "+c"]);
         assert_eq!(
             tree.observer().alive(),
@@ -40,12 +35,7 @@ fn children_start_in_order_and_stop_in_reverse() {
 fn a_panic_costs_the_message_that_caused_it_and_nothing_else() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a"], &options).await;
         let a = world.at("a");
         let before = [a.ask(Do::Count), a.ask(Do::Count)];
         let poison = a.ask(Do::Panic("poison"));
@@ -131,12 +121,7 @@ fn what_is_left_at_the_deadline_is_killed() {
 fn a_tree_that_is_dropped_dies() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a", "b"], |_, child| child),
-            options.clone(),
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a", "b"], &options).await;
         let observer = tree.observer();
         drop(tree);
         options.clock.sleep(SECOND).await;
@@ -164,12 +149,7 @@ fn without_an_arbiter_there_is_no_tree() {
 fn a_root_that_gave_up_still_shows_why() {
     run(1, async |options| {
         let world = World::default();
-        let mut tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let mut tree = world.start(&["a"], &options).await;
         world.at("a").tell(Do::Fail(Failure::fatal("no schema")));
         let exit = tree.exited().await;
         let root = tree.snapshot().root.unwrap();

@@ -1,6 +1,6 @@
 //! Children that come and go, and those that are refused.
 
-use super::{HOUR, SECOND, end, nested, start};
+use super::{HOUR, SECOND, end, nested};
 use crate::scripted::{Begin, Do, World, panicked};
 use crate::testing::run;
 use crate::{
@@ -40,7 +40,7 @@ fn children_come_and_go_while_the_tree_runs() {
 fn a_child_in_backoff_can_be_stopped_at_once() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         assert_eq!(
             world.at("a").ask(Do::Panic("down")).await,
             Err(AskError::Lost)
@@ -57,7 +57,7 @@ fn a_child_in_backoff_can_be_stopped_at_once() {
 fn a_child_that_cannot_be_added_is_refused_with_the_reason() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         let refused = async |supervisor: &str, spec: ChildSpec| {
             tree.add_child(supervisor, spec).await.unwrap_err()
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{HOUR, SECOND, end, nested, start};
+use super::{HOUR, SECOND, end, nested};
 use crate::scripted::{Begin, Do, World};
 use crate::testing::run;
 use crate::{NodeState, Restart, StartError, StopError, Strategy, Tree};
@@ -49,7 +49,7 @@ fn a_terminated_child_keeps_its_place_and_its_messages_until_it_is_started_again
 fn only_a_child_that_does_not_run_can_be_deleted() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a", "b"], &options).await;
+        let tree = world.start(&["a", "b"], &options).await;
         let running = StopError::Running {
             path: "root/a".to_owned(),
         };
@@ -103,7 +103,7 @@ fn a_finished_child_says_that_it_cannot_be_started_again() {
 fn a_start_by_hand_that_fails_is_told_and_changes_nothing() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a"], &options).await;
+        let tree = world.start(&["a"], &options).await;
         let bad = world.child("b", vec![Begin::Well, Begin::PanicInStarted]);
         tree.add_child("root", bad).await.unwrap();
         tree.terminate_child("root/b").await.unwrap();
@@ -125,7 +125,7 @@ fn a_start_by_hand_that_fails_is_told_and_changes_nothing() {
 fn a_suspended_actor_does_nothing_at_all_until_it_is_resumed() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a", "b"], &options).await;
+        let tree = world.start(&["a", "b"], &options).await;
         let witness = Arc::new(());
         world.at("a").tell(Do::Hold(witness.clone()));
         world.at("a").tell(Do::Work(SECOND));
@@ -151,7 +151,7 @@ fn a_suspended_actor_does_nothing_at_all_until_it_is_resumed() {
 fn a_suspended_actor_is_stopped_and_restarted_like_any_other_and_stays_suspended() {
     run(1, async |options| {
         let world = World::default();
-        let tree = start(&world, &["a", "b"], &options).await;
+        let tree = world.start(&["a", "b"], &options).await;
         tree.suspend("root");
         world.news();
         assert!(tree.observer().kill("root/a"));

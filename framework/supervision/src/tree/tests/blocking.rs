@@ -62,12 +62,7 @@ fn block(address: &Address<Blocker>) {
 fn an_actor_that_blocks_its_thread_is_reported_as_still_running_and_shown_until_it_ends() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options.clone(),
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a"], &options).await;
         let arbiter = Arbiter::new();
         let (spec, address, free) = blocker(&arbiter);
         tree.add_child("root", spec).await.unwrap();
@@ -102,12 +97,7 @@ fn an_actor_that_blocks_its_thread_is_reported_as_still_running_and_shown_until_
 fn stopping_one_child_that_blocks_its_thread_says_so_and_the_tree_goes_on() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a"], &options).await;
         let arbiter = Arbiter::new();
         let (spec, address, free) = blocker(&arbiter);
         tree.add_child("root", spec).await.unwrap();

@@ -59,12 +59,7 @@ fn children_on_other_threads_crash_heal_and_stop_like_those_at_home() {
 fn a_thread_that_ends_takes_its_actor_with_it_and_the_supervisor_gives_up() {
     run(1, async |options| {
         let world = World::default();
-        let mut tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let mut tree = world.start(&["a"], &options).await;
         let arbiter = Arbiter::new();
         let spec = world
             .child("b", vec![])
@@ -126,12 +121,7 @@ fn a_thread_that_ends_under_a_supervisor_ends_its_children_elsewhere() {
 fn a_child_on_a_thread_that_has_ended_cannot_start() {
     run(1, async |options| {
         let world = World::default();
-        let tree = Tree::start(
-            world.root(Strategy::OneForOne, &["a"], |_, child| child),
-            options,
-        )
-        .await
-        .unwrap();
+        let tree = world.start(&["a"], &options).await;
         let arbiter = Arbiter::new();
         let thread = Thread::arbiter("ended", &arbiter.handle());
         arbiter.stop();
