@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boatswain::{Clock, Context, Controller, Key, Manager, Options, Outcome, Reconciler, Running};
+use boatswain::{Clock, Context, Controller, Key, Options, Outcome, Reconciler};
 use boatswain_apisim::Matcher;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
@@ -152,10 +152,7 @@ fn g1_a_shard_that_crashes_cancels_nothing_and_waits_for_what_runs() {
         let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::from_secs(20)));
         stage.create("map").await;
         let running = stage
-            .start(scripted.controller().reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }))
+            .start(scripted.controller().reconciler(scripted.maker()))
             .await;
         stage.clock.sleep(Duration::from_secs(5)).await;
         assert!(running.observer().kill("root/controllers/scripted/shard-0"));
@@ -180,10 +177,12 @@ fn g2_keys_that_waited_for_a_seat_outlive_the_loss_of_every_controllers_supervis
             stage.create(&format!("map-{i}")).await;
         }
         let running = stage
-            .start(scripted.controller().concurrency(1).reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }))
+            .start(
+                scripted
+                    .controller()
+                    .concurrency(1)
+                    .reconciler(scripted.maker()),
+            )
             .await;
         stage.clock.sleep(Duration::from_secs(6)).await;
         assert!(running.observer().kill("root/controllers"));
@@ -206,18 +205,15 @@ fn g2_a_shard_that_crashes_before_the_caches_are_synced_learns_of_every_key_late
         let late = Matcher::any().namespace("late");
         let held = stage.sim.faults().hang(late);
         let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::ZERO));
-        let running = start(
-            &stage,
-            Options {
-                namespaces: vec!["default".into(), "late".into()],
-                ..Options::default()
-            },
-            scripted.controller().reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }),
-        )
-        .await;
+        let running = stage
+            .start_with(
+                Options {
+                    namespaces: vec!["default".into(), "late".into()],
+                    ..Options::default()
+                },
+                scripted.controller().reconciler(scripted.maker()),
+            )
+            .await;
         stage.clock.sleep(Duration::from_secs(5)).await;
         assert!(running.observer().kill("root/controllers/scripted/shard-0"));
         stage.clock.sleep(Duration::from_secs(5)).await;
@@ -249,17 +245,8 @@ fn g8_an_actor_of_the_framework_that_is_broken_for_good_ends_the_manager_and_is_
             () = killer => panic!("killed for a quarter of an hour, and nobody gave up"),
         };
         assert_eq!(exit.root_cause().0, Some(path), "{exit}");
-        running.stop().await.expect("nothing still runs");
+        end(running).await;
     });
-}
-
-async fn start(stage: &Stage, options: Options, controller: boatswain::Runnable) -> Running {
-    let (clock, entropy) = (stage.clock.clone(), stage.options.entropy.clone());
-    let manager = Manager::new(options).with(controller);
-    manager
-        .start(stage.client.clone(), clock, entropy)
-        .await
-        .expect("started")
 }
 
 async fn create_secret(stage: &Stage, name: &str) {
@@ -296,12 +283,7 @@ fn g2_a_change_whose_mapping_fails_is_mapped_again_although_the_trigger_crashed(
                         Ok(vec![Key::new(Some("default"), "map")])
                     }
                 });
-        let running = stage
-            .start(controller.reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }))
-            .await;
+        let running = stage.start(controller.reconciler(scripted.maker())).await;
         stage.clock.sleep(Duration::from_secs(1)).await;
         create_secret(&stage, "key").await;
         stage.clock.sleep(Duration::from_secs(5)).await;
@@ -341,12 +323,7 @@ fn g7_a_mapper_that_hangs_or_panics_on_one_object_holds_up_no_other() {
                 }
             },
         );
-        let running = stage
-            .start(controller.reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }))
-            .await;
+        let running = stage.start(controller.reconciler(scripted.maker())).await;
         stage.clock.sleep(Duration::from_secs(1)).await;
         create_secret(&stage, "hangs").await;
         create_secret(&stage, "panics").await;
@@ -431,15 +408,9 @@ fn a_mapper_that_names_keys_outside_of_the_namespaces_causes_no_errors() {
             namespaces: vec!["default".into()],
             ..Options::default()
         };
-        let running = start(
-            &stage,
-            options,
-            controller.reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }),
-        )
-        .await;
+        let running = stage
+            .start_with(options, controller.reconciler(scripted.maker()))
+            .await;
         create_secret(&stage, "key").await;
         stage.clock.sleep(Duration::from_secs(60)).await;
         let metrics = running.observer().metrics();
@@ -474,15 +445,9 @@ fn a_controller_may_watch_one_kind_in_two_ways_and_reference_objects_without_a_n
             workers: 0,
             ..Options::default()
         };
-        let running = start(
-            &stage,
-            options,
-            controller.reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }),
-        )
-        .await;
+        let running = stage
+            .start_with(options, controller.reconciler(scripted.maker()))
+            .await;
         stage.clock.sleep(Duration::from_secs(5)).await;
         assert_eq!(scripted.runs("map").len(), 1);
         create_secret(&stage, "blue").await;

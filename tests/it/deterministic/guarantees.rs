@@ -22,10 +22,7 @@ fn g3_changes_while_a_key_runs_lead_to_one_more_run() {
     Stage::play(1, |stage| async move {
         let scripted = Scripted::new(&stage.clock, slow);
         stage.create("map").await;
-        let running = stage.start(scripted.controller().reconciler({
-            let scripted = scripted.clone();
-            move |_| scripted
-        }));
+        let running = stage.start(scripted.controller().reconciler(scripted.maker()));
         let running = running.await;
         stage.clock.sleep(Duration::from_millis(100)).await;
         for i in 0..50 {
@@ -57,10 +54,12 @@ fn g1_g2_every_last_change_of_many_keys_is_seen_by_a_later_run_that_overlaps_no_
                 Some(last) => Script::Work(Duration::from_millis(u64::from(last % 7) * 30)),
                 None => Script::Work(Duration::ZERO),
             });
-            let running = stage.start(scripted.controller().concurrency(3).reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }));
+            let running = stage.start(
+                scripted
+                    .controller()
+                    .concurrency(3)
+                    .reconciler(scripted.maker()),
+            );
             let running = running.await;
             let entropy = stage.options.entropy.clone();
             for i in 0..20 {
@@ -100,10 +99,7 @@ fn one_seed_gives_one_run() {
             for i in 0..30 {
                 stage.create(&format!("map-{i}")).await;
             }
-            let running = stage.start(scripted.controller().reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }));
+            let running = stage.start(scripted.controller().reconciler(scripted.maker()));
             let running = running.await;
             stage.clock.sleep(Duration::from_secs(60)).await;
             end(running).await;
@@ -258,10 +254,12 @@ fn g11_a_stop_lets_running_reconciles_finish_and_starts_no_more() {
             stage.create(&format!("map-{i}")).await;
         }
         let running = stage
-            .start(scripted.controller().concurrency(2).reconciler({
-                let scripted = scripted.clone();
-                move |_| scripted
-            }))
+            .start(
+                scripted
+                    .controller()
+                    .concurrency(2)
+                    .reconciler(scripted.maker()),
+            )
             .await;
         stage.clock.sleep(Duration::from_secs(5)).await;
         let asked = stage.clock.now();

@@ -40,10 +40,12 @@ async fn p99(stage: &Stage, scripted: &Scripted) -> (Duration, TreeSnapshot, Tre
     for i in 0..KEYS {
         stage.create(&name(i)).await;
     }
-    let running = stage.start(scripted.controller().concurrency(2).reconciler({
-        let scripted = scripted.clone();
-        move |_| scripted
-    }));
+    let running = stage.start(
+        scripted
+            .controller()
+            .concurrency(2)
+            .reconciler(scripted.maker()),
+    );
     let running = running.await;
     stage.clock.sleep(Duration::from_secs(5)).await;
     let before = running.observer().snapshot();
@@ -145,10 +147,7 @@ fn g7_a_hanging_key_is_cancelled_at_its_deadline_and_tried_again() {
         }
         let deadline = Duration::from_secs(30);
         let controller = scripted.controller().concurrency(1).deadline(deadline);
-        let running = stage.start(controller.reconciler({
-            let scripted = scripted.clone();
-            move |_| scripted
-        }));
+        let running = stage.start(controller.reconciler(scripted.maker()));
         let running = running.await;
         stage.clock.sleep(Duration::from_secs(300)).await;
         for i in 1..3 {

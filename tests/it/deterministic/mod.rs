@@ -13,8 +13,8 @@ use std::{
 };
 
 use boatswain::{
-    Clock, Context, Controller, Key, Manager, Options, Outcome, Reconciler, Running, key_of,
-    testing::assert_clean,
+    Clock, Context, Controller, Key, Manager, Options, Outcome, Reconciler, Running, Wiring,
+    key_of, testing::assert_clean,
 };
 use boatswain_apisim::ApiSim;
 use boatswain_supervision::{TreeOptions, testing};
@@ -56,7 +56,11 @@ impl Stage {
     }
 
     async fn start(&self, controller: boatswain::Runnable) -> Running {
-        let manager = Manager::new(Options::default()).with(controller);
+        self.start_with(Options::default(), controller).await
+    }
+
+    async fn start_with(&self, options: Options, controller: boatswain::Runnable) -> Running {
+        let manager = Manager::new(options).with(controller);
         let (clock, entropy) = (self.clock.clone(), self.options.entropy.clone());
         manager
             .start(self.client.clone(), clock, entropy)
@@ -141,6 +145,12 @@ impl Scripted {
 
     fn controller(&self) -> Controller<ConfigMap> {
         Controller::<ConfigMap>::named("scripted").resync(None)
+    }
+
+    /// What a controller makes its reconciler by: this one, which the test goes on looking at.
+    fn maker(&self) -> impl FnOnce(&mut Wiring<'_>) -> Self + Send + use<> {
+        let scripted = self.clone();
+        move |_| scripted
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<Key, Vec<Seen>>> {
