@@ -67,7 +67,7 @@ pub use delta::{Cause, Change};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
-pub use lister::{Lister, ReadError};
+pub use lister::{Lister, Query, ReadError, Snapshot};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
 pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
 pub use store::{Decoder, IndexSpec, Layout, MemoStatus, StoreOptions};
