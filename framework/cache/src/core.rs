@@ -78,6 +78,7 @@ struct Progress {
 struct Health {
     state: InformerState,
     degraded: Option<Degraded>,
+    paged: Option<Arc<str>>,
     last_event: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
@@ -275,6 +276,7 @@ impl InformerCore {
                 .last_event
                 .map(|at| now.saturating_duration_since(at)),
             degraded: health.degraded.clone(),
+            paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
             subscribers: subscribers
@@ -314,18 +316,16 @@ impl InformerCore {
         count(&mut lock(&self.health).counters);
     }
 
-    /// Notes what the reflector does. Returns whether what is wrong changed.
-    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
+    /// Notes what the reflector does, and what is wrong.
+    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) {
         let mut health = lock(&self.health);
         health.state = state;
-        let same =
-            |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
-        let changed = match (&health.degraded, &degraded) {
-            (Some(before), Some(now)) => !same(before, now),
-            (before, now) => before.is_some() != now.is_some(),
-        };
         health.degraded = degraded;
-        changed
+    }
+
+    /// Notes why lists are not streamed.
+    pub(crate) fn note_paged(&self, reason: Option<Arc<str>>) {
+        lock(&self.health).paged = reason;
     }
 
     pub(crate) fn note_event(&self, now: Instant) {

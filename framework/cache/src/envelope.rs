@@ -33,17 +33,25 @@ pub struct BadObject {
     pub damaged: bool,
 }
 
+/// Finds an object that is known already in exactly this state.
+pub(crate) type Known<'a> = &'a dyn Fn(&Key, &Meta) -> Option<Object>;
+
 /// Reads identity and version of the object in `json` and keeps a copy of it without `managedFields`.
 ///
 /// # Errors
 ///
 /// [`BadObject`] when the bytes are no JSON object, or name, version or deletion time are missing or malformed.
 pub fn open(json: &[u8]) -> Result<Object, BadObject> {
+    open_unless(json, &|_, _| None)
+}
+
+/// The same, unless `known` has the object already: then its bytes are not copied.
+pub(crate) fn open_unless(json: &[u8], known: Known<'_>) -> Result<Object, BadObject> {
     let shell: Shell<'_> = serde_json::from_slice(json).map_err(|error| {
         let damaged = matches!(error.classify(), Category::Syntax | Category::Eof);
         bad(json, describe(&error), damaged)
     })?;
-    identify(json, shell).map_err(|reason| bad(json, reason.to_owned(), false))
+    identify(json, shell, known).map_err(|reason| bad(json, reason.to_owned(), false))
 }
 
 /// What can be told of an object whose bytes are incomplete: `head` is its beginning.
@@ -56,15 +64,6 @@ pub fn oversized(head: &[u8], limit: usize) -> BadObject {
     )
 }
 
-/// The version in an object that has nothing else.
-pub(crate) fn bookmark(json: &[u8]) -> Option<Version> {
-    let version = serde_json::from_slice::<Shell<'_>>(json)
-        .ok()?
-        .metadata?
-        .resource_version?;
-    Some(Version::new(&version.0)).filter(|_| !version.0.is_empty())
-}
-
 fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
     let found = salvage::salvage(json);
     BadObject {
@@ -75,7 +74,7 @@ fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
     }
 }
 
-fn identify(json: &[u8], shell: Shell<'_>) -> Result<Object, &'static str> {
+fn identify(json: &[u8], shell: Shell<'_>, known: Known<'_>) -> Result<Object, &'static str> {
     let meta = shell.metadata.ok_or("metadata is missing")?;
     let name = meta
         .name
@@ -93,16 +92,15 @@ fn identify(json: &[u8], shell: Shell<'_>) -> Result<Object, &'static str> {
                 .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
         ),
     };
-    Ok(Object::new(
-        Key::new(meta.namespace.as_ref().map(|text| text.0.as_ref()), &name.0),
-        Meta {
-            uid: Uid::from(meta.uid.as_ref().map_or("", |text| text.0.as_ref())),
-            resource_version: Version::new(&version.0),
-            generation: meta.generation,
-            deletion_timestamp,
-        },
-        without(json, meta.managed_fields),
-    ))
+    let key = Key::new(meta.namespace.as_ref().map(|text| text.0.as_ref()), &name.0);
+    let identity = Meta {
+        uid: Uid::from(meta.uid.as_ref().map_or("", |text| text.0.as_ref())),
+        resource_version: Version::new(&version.0),
+        generation: meta.generation,
+        deletion_timestamp,
+    };
+    Ok(known(&key, &identity)
+        .unwrap_or_else(|| Object::new(key, identity, without(json, meta.managed_fields))))
 }
 
 #[derive(Deserialize)]

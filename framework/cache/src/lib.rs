@@ -67,6 +67,7 @@ pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
 pub use lister::{Lister, ReadError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
+pub use reflector::stream_lists::StreamLists;
 pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
 pub use store::IndexSpec;
 pub use subscription::{Batch, SubscriberStatus, Subscription};
