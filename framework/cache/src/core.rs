@@ -11,6 +11,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
+use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Reader, Writer, store};
 use crate::subscription::{Shared, Subscription};
@@ -39,8 +40,7 @@ const WATCH_WINDOW: usize = 16 * 1024;
 /// - An object that vanished unseen is reported as deleted, with its last known state and `certain: false`; another uid under a name is a deletion
 ///   and a creation.
 pub struct InformerCore {
-    kind: Kind,
-    scope: Scope,
+    selection: Selection,
     reader: Reader,
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
@@ -86,13 +86,18 @@ struct Health {
 }
 
 impl InformerCore {
-    /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
+    /// An informer of whole objects of `kind` within `scope`: the short form of [`InformerCore::select`].
     #[must_use]
     pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
+        Self::select(Selection::new(kind).within(scope))
+    }
+
+    /// An informer of `selection` that nobody keeps up to date yet; see [`informer`](crate::informer) and [`SharedInformers`](crate::SharedInformers).
+    #[must_use]
+    pub fn select(selection: Selection) -> Arc<Self> {
         let (writer, reader) = store();
         Arc::new(Self {
-            kind,
-            scope,
+            selection,
             reader,
             book: Mutex::new(Book {
                 writer,
@@ -113,16 +118,21 @@ impl InformerCore {
         })
     }
 
+    /// What is mirrored.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The kind that is mirrored.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.kind
+        self.selection.kind()
     }
 
     /// How much of it.
     #[must_use]
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        self.selection.scope()
     }
 
     /// Whether the store has had the whole state once; reads before that are refused.
@@ -262,8 +272,10 @@ impl InformerCore {
             .collect();
         let health = lock(&self.health);
         InformerStatus {
-            resource: self.kind.resource(),
-            scope: self.scope.to_string(),
+            resource: self.kind().resource(),
+            version: self.kind().version.clone(),
+            scope: self.scope().to_string(),
+            selector: self.selection.qualifier(),
             state: health.state,
             synced: progress.synced,
             fresh: progress.fresh,
@@ -359,14 +371,14 @@ impl InformerCore {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
-            tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+            tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
         }
     }
 
     fn note_unindexed(&self, failed: &[(Key, Arc<str>, String)]) {
         self.count(|counters| counters.unindexed += failed.len() as u64);
         for (key, index, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, %index, reason, "index failed for an object; it is stored without it");
         }
     }
 }
@@ -375,9 +387,8 @@ impl fmt::Debug for InformerCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "informer of {} in {}: {:?}",
-            self.kind,
-            self.scope,
+            "informer of {}: {:?}",
+            self.selection,
             *self.progress.borrow()
         )
     }

@@ -52,7 +52,7 @@ impl Reflector {
         });
         let caller = Caller::new(
             client,
-            core.kind().path(core.scope()),
+            core.selection().clone(),
             clock.clone(),
             options.answer,
         );

@@ -14,6 +14,7 @@ use http_body_util::BodyExt;
 
 use crate::reflector::answer::{Failure, Status};
 use crate::reflector::state::{At, List};
+use crate::selection::Selection;
 use crate::version::Version;
 
 /// Of a refusal this much is read.
@@ -22,6 +23,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 /// Asks for one resource.
 pub(super) struct Caller {
     client: kube::Client,
+    selection: Selection,
     path: String,
     clock: Clock,
     patience: Duration,
@@ -59,13 +61,14 @@ impl Body {
 impl Caller {
     pub(super) fn new(
         client: kube::Client,
-        path: String,
+        selection: Selection,
         clock: Clock,
         patience: Duration,
     ) -> Self {
         Self {
             client,
-            path,
+            path: selection.kind().path(selection.scope()),
+            selection,
             clock,
             patience,
         }
@@ -108,12 +111,16 @@ impl Caller {
     }
 
     async fn call(&self, verb: &'static str, query: &str) -> Result<Body, Failure> {
-        let mut request = Request::get(format!("{}?{query}", self.path))
+        // every page of a list, every watch and every probe is of the same selection
+        let mut query = Serializer::new(query.to_owned());
+        self.selection.narrow(&mut query);
+        let mut request = Request::get(format!("{}?{}", self.path, query.finish()))
             .body(kube::client::Body::empty())
             .map_err(|error| Failure::Transport(format!("{} is no path: {error}", self.path)))?;
-        request
-            .headers_mut()
-            .insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(
+            ACCEPT,
+            HeaderValue::from_static(self.selection.accept(verb)),
+        );
         if verb == "watch" {
             // servers compress every event for itself, which clients take for the end of the stream
             request
