@@ -12,6 +12,7 @@ use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
 use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::{Shared, Subscription};
@@ -40,8 +41,7 @@ const WATCH_WINDOW: usize = 16 * 1024;
 /// - An object that vanished unseen is reported as deleted, with its last known state and `certain: false`; another uid under a name is a deletion
 ///   and a creation.
 pub struct InformerCore {
-    kind: Kind,
-    scope: Scope,
+    selection: Selection,
     reader: Reader,
     keeper: Keeper,
     opener: Opener,
@@ -90,22 +90,27 @@ struct Health {
 }
 
 impl InformerCore {
-    /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
+    /// An informer of whole objects of `kind` within `scope`: the short form of [`InformerCore::select`].
     #[must_use]
     pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
-        Self::with(kind, scope, StoreOptions::default())
+        Self::select(Selection::new(kind).within(scope))
     }
 
-    /// As [`InformerCore::new`], with objects kept as `options` say.
+    /// An informer of `selection` that nobody keeps up to date yet; see [`informer`](crate::informer) and [`SharedInformers`](crate::SharedInformers).
     #[must_use]
-    pub fn with(kind: Kind, scope: Scope, options: StoreOptions) -> Arc<Self> {
+    pub fn select(selection: Selection) -> Arc<Self> {
+        Self::with(selection, StoreOptions::default())
+    }
+
+    /// As [`InformerCore::select`], with objects kept as `options` say.
+    #[must_use]
+    pub fn with(selection: Selection, options: StoreOptions) -> Arc<Self> {
         let (writer, reader) = store();
-        let keeper = Keeper::new(&kind, options);
+        let keeper = Keeper::new(selection.kind(), options);
         Arc::new(Self {
-            opener: keeper.opener(&kind),
+            opener: keeper.opener(&selection),
             keeper,
-            kind,
-            scope,
+            selection,
             reader,
             book: Mutex::new(Book {
                 writer,
@@ -126,16 +131,21 @@ impl InformerCore {
         })
     }
 
+    /// What is mirrored.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The kind that is mirrored.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.kind
+        self.selection.kind()
     }
 
     /// How much of it.
     #[must_use]
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        self.selection.scope()
     }
 
     /// Whether the store has had the whole state once; reads before that are refused.
@@ -275,8 +285,10 @@ impl InformerCore {
             .collect();
         let health = lock(&self.health);
         InformerStatus {
-            resource: self.kind.resource(),
-            scope: self.scope.to_string(),
+            resource: self.kind().resource(),
+            version: self.kind().version.clone(),
+            scope: self.scope().to_string(),
+            selector: self.selection.qualifier(),
             state: health.state,
             synced: progress.synced,
             fresh: progress.fresh,
@@ -379,21 +391,21 @@ impl InformerCore {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
-            tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+            tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
         }
     }
 
     fn note_untransformed(&self, failed: &[(Key, String)]) {
         self.count(|counters| counters.untransformed += failed.len() as u64);
         for (key, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, reason, "transform failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, reason, "transform failed for an object; it is stored without it");
         }
     }
 
     fn note_unindexed(&self, failed: &[(Key, Arc<str>, String)]) {
         self.count(|counters| counters.unindexed += failed.len() as u64);
         for (key, index, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, %index, reason, "index failed for an object; it is stored without it");
         }
     }
 }
@@ -402,9 +414,8 @@ impl fmt::Debug for InformerCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "informer of {} in {}: {:?}",
-            self.kind,
-            self.scope,
+            "informer of {}: {:?}",
+            self.selection,
             *self.progress.borrow()
         )
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::envelope::{BadObject, Known, Shell, identify, refuse};
-use crate::kind::Kind;
 use crate::object::{Object, Recall};
+use crate::selection::Selection;
 use crate::store::body::Body;
 use crate::store::memo::Memo;
 use crate::transform::Transform;
@@ -23,14 +23,15 @@ struct Rules {
 
 impl Opener {
     pub(crate) fn new(
-        kind: Option<&Kind>,
+        selection: Option<&Selection>,
         transform: Transform,
         sensitive: bool,
         memo: Option<Arc<Memo>>,
     ) -> Self {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let types = kind.map(|kind| {
-            let (version, kind) = (quoted(&kind.api_version()), quoted(&kind.kind));
+        let types = selection.map(|selection| {
+            let (version, kind) = selection.types();
+            let quoted = |text: &str| serde_json::Value::from(text).to_string();
+            let (version, kind) = (quoted(&version), quoted(&kind));
             format!("\"apiVersion\":{version},\"kind\":{kind},").into_bytes()
         });
         Self(Arc::new(Rules {

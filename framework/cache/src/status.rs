@@ -157,8 +157,12 @@ pub struct Counters {
 pub struct InformerStatus {
     /// The resource, such as `deployments.apps`.
     pub resource: String,
+    /// The version of the API its objects are read in, such as `v1`.
+    pub version: String,
     /// The namespace, or `*`.
     pub scope: String,
+    /// What is selected of it, empty for all; see [`Selection::qualifier`](crate::Selection::qualifier).
+    pub selector: String,
     /// What it is doing.
     pub state: InformerState,
     /// Whether the store has had the whole state once.

@@ -55,7 +55,7 @@ impl Reflector {
         });
         let caller = Caller::new(
             client,
-            core.kind().path(core.scope()),
+            core.selection().clone(),
             clock.clone(),
             options.answer,
         );
