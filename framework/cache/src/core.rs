@@ -18,11 +18,15 @@ use crate::sync::lock;
 use crate::version::Version;
 
 mod commit;
+mod freshness;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use commit::InHand;
 pub(crate) use commit::Permit;
+pub use freshness::Freshness;
+pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
@@ -72,6 +76,10 @@ struct Progress {
     low_water: Option<Version>,
     /// The last request for a consistent list that was answered.
     relisted: u64,
+    /// Counts how often the server was found to be set back.
+    history: u64,
+    /// Nobody keeps the store up to date any more.
+    ended: bool,
 }
 
 #[derive(Default)]
@@ -79,6 +87,7 @@ struct Health {
     state: InformerState,
     degraded: Option<Degraded>,
     last_event: Option<Instant>,
+    last_contact: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -157,35 +166,6 @@ impl InformerCore {
             .await;
     }
 
-    /// Whether the store is at or after `version` as far as `key` is concerned.
-    ///
-    /// Versions without an order are reached only by meeting exactly this one.
-    #[must_use]
-    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
-        self.is_at(self.low_water().as_ref(), key, version)
-    }
-
-    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
-        low_water.is_some_and(|low| low.has_reached(version))
-            || self
-                .reader
-                .get(key)
-                .is_some_and(|object| object.meta().resource_version.has_reached(version))
-    }
-
-    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
-    /// an informer that cannot reach its server makes it long.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Nothing is lost by dropping it.
-    pub async fn wait_for(&self, key: &Key, version: &Version) {
-        let mut progress = self.progress.subscribe();
-        let _ = progress
-            .wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version))
-            .await;
-    }
-
     /// Asks for a consistent list now, such as a leader wants before it acts, and returns its number for [`InformerCore::wait_relisted`]. Unchanged
     /// objects change nothing. The request outlives crashes of the actors.
     pub fn relist(&self) -> u64 {
@@ -260,6 +240,7 @@ impl InformerCore {
             .iter()
             .map(|(key, (_, reason))| (key.clone(), reason.clone()))
             .collect();
+        let freshness = self.freshness(now);
         let health = lock(&self.health);
         InformerStatus {
             resource: self.kind.resource(),
@@ -271,9 +252,8 @@ impl InformerCore {
             objects,
             bytes,
             pending: health.pending,
-            last_event_age: health
-                .last_event
-                .map(|at| now.saturating_duration_since(at)),
+            last_event_age: freshness.event_age,
+            last_contact_age: freshness.contact_age,
             degraded: health.degraded.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
@@ -326,10 +306,6 @@ impl InformerCore {
         };
         health.degraded = degraded;
         changed
-    }
-
-    pub(crate) fn note_event(&self, now: Instant) {
-        lock(&self.health).last_event = Some(now);
     }
 
     pub(crate) fn pending(&self) -> (usize, usize) {

@@ -30,7 +30,7 @@
 //!         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tides", "namespace": "default"}, "data": {"high": "noon"},
 //!     })).unwrap();
 //!     let key = Key::new(Some("default"), "tides");
-//!     core.wait_for(&key, &written["metadata"]["resourceVersion"].as_str().unwrap().into()).await;
+//!     core.wait_for(&key, &written["metadata"]["resourceVersion"].as_str().unwrap().into()).await.unwrap();
 //!     let tides = Lister::<ConfigMap>::new(core).get(&key).unwrap().unwrap();
 //!     assert_eq!(tides.data.as_ref().unwrap()["high"], "noon");
 //!     tree.stop(Duration::from_secs(5)).await.unwrap();
@@ -51,6 +51,7 @@ mod informer;
 mod key;
 mod kind;
 mod lister;
+mod live;
 mod object;
 mod predicate;
 mod redact;
@@ -62,12 +63,13 @@ mod subscription;
 mod sync;
 mod version;
 
-pub use crate::core::InformerCore;
+pub use crate::core::{Freshness, InformerCore, WaitError};
 pub use delta::{Cause, Change};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
 pub use lister::{Lister, ReadError};
+pub use live::{Live, LiveCause, LiveError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
 pub use predicate::Predicate;
 pub use reference::Reference;

@@ -176,7 +176,10 @@ impl Run {
                     self.note(InformerState::Probing, &machine, None);
                     self.core.count(|counters| counters.probes += 1);
                     match self.probe().await {
-                        Ok(version) => machine.probed(version),
+                        Ok(version) => {
+                            self.core.note_contact(self.clock.now());
+                            machine.probed(version);
+                        }
                         Err(failure) => {
                             machine.probe_failed(&failure, self.clock.now());
                             self.note(InformerState::Waiting, &machine, Some(&failure));
@@ -244,6 +247,7 @@ impl Run {
         let mut body = self.caller.list(list).await?;
         let mut splitter = ListSplitter::new(self.options.max_object);
         while let Some(chunk) = body.within(&self.clock, self.options.answer).await? {
+            self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
                 let mut deltas = Vec::new();
                 splitter.push(part, &mut |item| self.item(item, &mut deltas))?;

@@ -30,6 +30,7 @@ impl Run {
         };
         let opened = self.clock.now();
         machine.opened(opened);
+        self.core.note_contact(opened);
         self.note(InformerState::Watching, machine, None);
         self.mark(What::Live(self.core.watch_opened()));
         let mut splitter = LineSplitter::new(self.options.max_object);
@@ -46,6 +47,7 @@ impl Run {
                 Heard::Nothing => return End::Closed,
             };
             heard = self.clock.now();
+            self.core.note_contact(heard);
             for part in chunk.chunks(PARSE) {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
@@ -78,6 +80,9 @@ impl Run {
         now: Instant,
     ) -> Option<End> {
         let mut deltas = Vec::new();
+        if events.iter().any(|event| matches!(event, Event::Delta(..))) {
+            self.core.note_event(now);
+        }
         for event in events {
             match event {
                 Event::Delta(kind, delta) => {
@@ -107,7 +112,6 @@ impl Run {
             }
         }
         self.told(machine, deltas).await;
-        self.core.note_event(now);
         None
     }
 
