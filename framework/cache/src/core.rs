@@ -20,11 +20,15 @@ use crate::sync::lock;
 use crate::version::Version;
 
 mod commit;
+mod freshness;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use commit::InHand;
 pub(crate) use commit::{Permit, Tended};
+pub use freshness::Freshness;
+pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
@@ -75,6 +79,10 @@ struct Progress {
     low_water: Option<Version>,
     /// The last request for a consistent list that was answered.
     relisted: u64,
+    /// Counts how often the server was found to be set back.
+    history: u64,
+    /// Nobody keeps the store up to date any more.
+    ended: bool,
 }
 
 #[derive(Default)]
@@ -83,6 +91,7 @@ struct Health {
     degraded: Option<Degraded>,
     paged: Option<Arc<str>>,
     last_event: Option<Instant>,
+    last_contact: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -180,35 +189,6 @@ impl InformerCore {
             .await;
     }
 
-    /// Whether the store is at or after `version` as far as `key` is concerned.
-    ///
-    /// Versions without an order are reached only by meeting exactly this one.
-    #[must_use]
-    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
-        self.is_at(self.low_water().as_ref(), key, version)
-    }
-
-    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
-        low_water.is_some_and(|low| low.has_reached(version))
-            || self
-                .reader
-                .get(key)
-                .is_some_and(|object| object.meta().resource_version.has_reached(version))
-    }
-
-    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
-    /// an informer that cannot reach its server makes it long.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Nothing is lost by dropping it.
-    pub async fn wait_for(&self, key: &Key, version: &Version) {
-        let mut progress = self.progress.subscribe();
-        let _ = progress
-            .wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version))
-            .await;
-    }
-
     /// Asks for a consistent list now, such as a leader wants before it acts, and returns its number for [`InformerCore::wait_relisted`]. Unchanged
     /// objects change nothing. The request outlives crashes of the actors.
     pub fn relist(&self) -> u64 {
@@ -283,6 +263,7 @@ impl InformerCore {
             .iter()
             .map(|(key, (_, reason))| (key.clone(), reason.clone()))
             .collect();
+        let freshness = self.freshness(now);
         let health = lock(&self.health);
         InformerStatus {
             resource: self.kind().resource(),
@@ -299,9 +280,8 @@ impl InformerCore {
             dictionary_bytes: self.keeper.dictionary(),
             memo: self.keeper.memo(),
             pending: health.pending,
-            last_event_age: health
-                .last_event
-                .map(|at| now.saturating_duration_since(at)),
+            last_event_age: freshness.event_age,
+            last_contact_age: freshness.contact_age,
             degraded: health.degraded.clone(),
             paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
@@ -358,10 +338,6 @@ impl InformerCore {
     /// Notes why lists are not streamed.
     pub(crate) fn note_paged(&self, reason: Option<Arc<str>>) {
         lock(&self.health).paged = reason;
-    }
-
-    pub(crate) fn note_event(&self, now: Instant) {
-        lock(&self.health).last_event = Some(now);
     }
 
     pub(crate) fn pending(&self) -> (usize, usize) {

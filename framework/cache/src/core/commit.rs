@@ -162,18 +162,6 @@ impl InformerCore {
         woken
     }
 
-    fn advance(&self, applied: &Applied, low_water: Option<Version>) {
-        let fresh = applied.live.is_some() && applied.live == lock(&self.health).watch;
-        self.progress.send_modify(|progress| {
-            progress.low_water = low_water;
-            progress.synced |= !applied.lists.is_empty();
-            for list in &applied.lists {
-                progress.relisted = progress.relisted.max(list.replace.answers);
-            }
-            progress.fresh |= fresh;
-        });
-    }
-
     fn note(&self, applied: &Applied) {
         if !applied.touched.is_empty() {
             let mut undecodable = lock(&self.undecodable);

@@ -140,6 +140,7 @@ impl Run {
         let mut splitter = ListSplitter::new(self.options.max_object);
         let mut patience = Patience::new(self.options.answer);
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
+            self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
                 let mut deltas = Vec::new();
                 splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
