@@ -41,6 +41,7 @@
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
 
+mod connect;
 mod core;
 mod delta;
 mod delta_fifo;
@@ -61,6 +62,7 @@ mod sync;
 mod version;
 
 pub use crate::core::InformerCore;
+pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
