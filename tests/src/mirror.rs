@@ -132,7 +132,10 @@ impl Mirror {
     pub fn heard(&self) -> Vec<String> {
         let mut heard = Vec::new();
         while let Some(batch) = self.subscription.take(100) {
-            let told = batch.changes().iter().map(|(change, cause)| {
+            // clusters put one into every namespace, sooner or later
+            let ours = |change: &Change| change.key().name() != "kube-root-ca.crt";
+            let changes = batch.changes().iter().filter(|(change, _)| ours(change));
+            let told = changes.map(|(change, cause)| {
                 let what = match change {
                     Change::Created(_) if *cause == Cause::Initial => "found",
                     Change::Created(_) => "created",

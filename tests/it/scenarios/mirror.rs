@@ -64,7 +64,6 @@ pub(crate) async fn a_consistent_list_comes_in_pages(world: &World) {
     mirror.core().wait_relisted(mirror.core().relist()).await;
     mirror.is_as(&space.config_maps()).await;
     let after = mirror.status().counters;
-    // newer clusters add a ConfigMap of their own to every namespace
     assert!(
         after.lists - before.lists >= 3,
         "7 objects, 3 a page: {before:#?}\n{after:#?}"
