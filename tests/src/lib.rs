@@ -6,7 +6,7 @@
 
 pub mod audit;
 mod fixtures;
-mod mirror;
+pub mod mirror;
 mod process;
 mod proxy;
 mod real;

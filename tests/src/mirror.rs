@@ -11,13 +11,30 @@ use boatswain_cache::{
 };
 use boatswain_supervision::{Clock, Tree, TreeOptions};
 use kube::{
-    Api, Config,
+    Api, Client, Config,
     api::{DynamicObject, ListParams},
     config::Kubeconfig,
 };
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::eventually;
+
+/// A client of the server the kubeconfig names, or of what listens at `through` instead, whose connections live on this runtime.
+pub async fn client(
+    kubeconfig: &Path,
+    through: Option<SocketAddr>,
+    options: &ConnectOptions,
+) -> Client {
+    let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let mut config = Config::from_custom_kubeconfig(file, &Default::default())
+        .await
+        .expect("a configuration");
+    if let Some(address) = through {
+        let scheme = config.cluster_url.scheme_str().unwrap_or("https");
+        config.cluster_url = format!("{scheme}://{address}").parse().expect("a URL");
+    }
+    boatswain_cache::connect(config, options, &Handle::current()).expect("a client")
+}
 
 /// An informer on a thread of its own, and a subscriber that notes what it is told.
 pub struct Mirror {
@@ -36,17 +53,12 @@ impl Mirror {
         scope: Scope,
         options: InformerOptions,
     ) -> Self {
-        let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-        let mut config = Config::from_custom_kubeconfig(file, &Default::default())
-            .await
-            .expect("a configuration");
-        if let Some(address) = through {
-            let scheme = config.cluster_url.scheme_str().unwrap_or("https");
-            config.cluster_url = format!("{scheme}://{address}").parse().expect("a URL");
-        }
-        let client =
-            boatswain_cache::connect(config, &ConnectOptions::default(), &Handle::current())
-                .expect("a client");
+        let client = client(kubeconfig, through, &ConnectOptions::default()).await;
+        Self::with(client, kind, scope, options)
+    }
+
+    /// Starts one of `kind` that asks by way of `client`.
+    pub fn with(client: Client, kind: Kind, scope: Scope, options: InformerOptions) -> Self {
         let core = InformerCore::new(kind, scope);
         let spec = informer(core.clone(), client, options);
         let (stop, stopped) = oneshot::channel::<()>();

@@ -263,7 +263,7 @@ impl Run {
 
     fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
         let bad = match item {
-            Item::Whole(json) => match envelope::open(json) {
+            Item::Whole(json) => match self.core.intake().open(json) {
                 Ok(object) => return deltas.push(Delta::Listed(object)),
                 Err(bad) => bad,
             },

@@ -7,6 +7,8 @@ use super::answer::Status;
 use crate::delta::Delta;
 use crate::envelope::{self, BadObject, Text};
 use crate::framing::Item;
+use crate::intake::Intake;
+use crate::object::Object;
 use crate::redact::describe;
 use crate::version::Version;
 
@@ -26,7 +28,7 @@ pub(crate) enum Event {
 }
 
 /// Reads a line; `limit` is what the splitter keeps of one.
-pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
+pub(crate) fn read(line: Item<'_>, limit: usize, intake: &Intake) -> Event {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow, rename = "type")]
@@ -41,7 +43,7 @@ pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
     let raw: Raw<'_> = match serde_json::from_slice(line) {
         Ok(raw) => raw,
         Err(error) => {
-            let found = envelope::open(inner(line)).err();
+            let found = intake.open(inner(line)).err();
             let (key, version) = found.map_or((None, None), |bad| (bad.key, bad.version));
             return unreadable(BadObject {
                 key,
@@ -53,9 +55,9 @@ pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
     };
     let object = raw.object.get().as_bytes();
     match raw.kind.0.as_ref() {
-        "ADDED" => seen("added", object),
-        "MODIFIED" => seen("modified", object),
-        "DELETED" => match envelope::open(object) {
+        "ADDED" => seen("added", intake.open(object)),
+        "MODIFIED" => seen("modified", intake.open(object)),
+        "DELETED" => match intake.open(object) {
             Ok(last) => {
                 let (key, version) = (last.key().clone(), last.meta().resource_version.clone());
                 Event::Delta(
@@ -90,8 +92,8 @@ pub(crate) fn read(line: Item<'_>, limit: usize) -> Event {
     }
 }
 
-fn seen(name: &'static str, object: &[u8]) -> Event {
-    match envelope::open(object) {
+fn seen(name: &'static str, opened: Result<Object, BadObject>) -> Event {
+    match opened {
         Ok(object) => Event::Delta(name, Delta::Seen(object)),
         Err(bad) => unreadable(bad),
     }

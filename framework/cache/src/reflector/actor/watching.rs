@@ -49,7 +49,10 @@ impl Run {
             for part in chunk.chunks(PARSE) {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
-                splitter.push(part, &mut |line| events.push(event::read(line, limit)));
+                let intake = self.core.intake();
+                splitter.push(part, &mut |line| {
+                    events.push(event::read(line, limit, intake))
+                });
                 if let Some(end) = self.events(machine, events, heard).await {
                     return end;
                 }
