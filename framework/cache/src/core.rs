@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::intake::Intake;
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
+use crate::opener::Opener;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::{Shared, Subscription};
@@ -44,7 +44,7 @@ pub struct InformerCore {
     scope: Scope,
     reader: Reader,
     keeper: Keeper,
-    intake: Intake,
+    opener: Opener,
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
     progress: watch::Sender<Progress>,
@@ -81,6 +81,7 @@ struct Progress {
 struct Health {
     state: InformerState,
     degraded: Option<Degraded>,
+    paged: Option<Arc<str>>,
     last_event: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
@@ -101,7 +102,7 @@ impl InformerCore {
         let (writer, reader) = store();
         let keeper = Keeper::new(&kind, options);
         Arc::new(Self {
-            intake: keeper.intake(&kind),
+            opener: keeper.opener(&kind),
             keeper,
             kind,
             scope,
@@ -290,6 +291,7 @@ impl InformerCore {
                 .last_event
                 .map(|at| now.saturating_duration_since(at)),
             degraded: health.degraded.clone(),
+            paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
             subscribers: subscribers
@@ -311,8 +313,8 @@ impl InformerCore {
     }
 
     /// What objects go through when they arrive.
-    pub(crate) fn intake(&self) -> &Intake {
-        &self.intake
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
     }
 
     /// A number nobody else has: for sessions and watches.
@@ -334,18 +336,16 @@ impl InformerCore {
         count(&mut lock(&self.health).counters);
     }
 
-    /// Notes what the reflector does. Returns whether what is wrong changed.
-    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
+    /// Notes what the reflector does, and what is wrong.
+    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) {
         let mut health = lock(&self.health);
         health.state = state;
-        let same =
-            |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
-        let changed = match (&health.degraded, &degraded) {
-            (Some(before), Some(now)) => !same(before, now),
-            (before, now) => before.is_some() != now.is_some(),
-        };
         health.degraded = degraded;
-        changed
+    }
+
+    /// Notes why lists are not streamed.
+    pub(crate) fn note_paged(&self, reason: Option<Arc<str>>) {
+        lock(&self.health).paged = reason;
     }
 
     pub(crate) fn note_event(&self, now: Instant) {

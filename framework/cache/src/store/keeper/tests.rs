@@ -47,7 +47,7 @@ fn thing(number: usize, version: usize) -> Value {
 fn put(core: &InformerCore, objects: impl IntoIterator<Item = Value>) {
     let mut fifo = Fifo::new(core.low_water(), core.epoch());
     for object in objects {
-        let opened = core.intake().open(object.to_string().as_bytes()).unwrap();
+        let opened = core.opener().open(object.to_string().as_bytes()).unwrap();
         fifo.push(Delta::Seen(opened), None);
     }
     core.hand_over(fifo.pop(usize::MAX).unwrap());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::envelope::{BadObject, Shell, identify, refuse};
+use crate::envelope::{BadObject, Known, Shell, identify, refuse};
 use crate::kind::Kind;
 use crate::object::{Object, Recall};
 use crate::store::body::Body;
@@ -11,7 +11,7 @@ use crate::transform::Transform;
 
 /// The first hand an object goes through, on the thread that hears from the server: no code of users runs here.
 #[derive(Clone)]
-pub(crate) struct Intake(Arc<Rules>);
+pub(crate) struct Opener(Arc<Rules>);
 
 struct Rules {
     transform: Transform,
@@ -21,7 +21,7 @@ struct Rules {
     recall: Recall,
 }
 
-impl Intake {
+impl Opener {
     pub(crate) fn new(
         kind: Option<&Kind>,
         transform: Transform,
@@ -47,9 +47,17 @@ impl Intake {
     ///
     /// [`BadObject`] when the bytes are no JSON object, or name, version or deletion time are missing or malformed.
     pub(crate) fn open(&self, json: &[u8]) -> Result<Object, BadObject> {
+        self.open_unless(json, &|_, _| None)
+    }
+
+    /// The same, unless `known` has the object already: then its bytes are not copied.
+    pub(crate) fn open_unless(&self, json: &[u8], known: Known<'_>) -> Result<Object, BadObject> {
         let shell = Shell::read(json)?;
+        let (key, meta) = identify(&shell).map_err(|reason| refuse(json, reason.to_owned()))?;
+        if let Some(object) = known(&key, &meta) {
+            return Ok(object);
+        }
         let copy = self.copy(json, &shell);
-        let (key, meta) = identify(shell).map_err(|reason| refuse(json, reason.to_owned()))?;
         let body = if self.0.sensitive {
             Body::sealed(copy)
         } else {
@@ -85,7 +93,7 @@ impl Intake {
     }
 }
 
-impl Default for Intake {
+impl Default for Opener {
     fn default() -> Self {
         Self::new(None, Transform::default(), false, None)
     }
