@@ -41,6 +41,7 @@
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
 
+mod connect;
 mod core;
 mod delta;
 mod delta_fifo;
@@ -67,6 +68,7 @@ mod transform;
 mod version;
 
 pub use crate::core::{Freshness, InformerCore, WaitError};
+pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
