@@ -59,8 +59,28 @@ pub(crate) fn cpu() -> f64 {
 /// Waits for `done` by looking every 200 µs; nothing of a contestant is asked to wake anybody.
 pub(crate) fn poll(mut done: impl FnMut() -> bool) {
     while !done() {
-        #[expect(clippy::disallowed_methods, reason = "the cache works on other threads")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the cache works on other threads"
+        )]
         std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// What a counter says when it has stopped: the handler may still be at it.
+fn settled(count: impl Fn() -> u64) -> u64 {
+    let mut before = count();
+    loop {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the handler works on another thread"
+        )]
+        std::thread::sleep(Duration::from_millis(2));
+        let now = count();
+        if now == before {
+            return now;
+        }
+        before = now;
     }
 }
 
@@ -68,11 +88,12 @@ pub(crate) fn poll(mut done: impl FnMut() -> bool) {
 pub(crate) fn obey<C: Cache>(cache: &C, seconds: f64) {
     let clock = Clock::system();
     let answer = |seconds, found| {
+        let calls = settled(|| cache.calls());
         let answer = Answer {
             seconds,
             cpu: cpu(),
             objects: cache.objects(),
-            calls: cache.calls(),
+            calls,
             found,
         };
         println!("{}", serde_json::to_string(&answer).expect("plain data"));

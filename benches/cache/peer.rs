@@ -56,7 +56,9 @@ impl Cache for Peer {
     }
 
     fn read(&self, key: &ObjectRef<Pod>) -> bool {
-        self.store.get(key).is_some_and(|pod| crate::looked_at(&pod))
+        self.store
+            .get(key)
+            .is_some_and(|pod| crate::looked_at(&pod))
     }
 
     fn raw(&self, _: &ObjectRef<Pod>) -> bool {
@@ -65,8 +67,13 @@ impl Cache for Peer {
 
     fn keys(&self) -> Vec<ObjectRef<Pod>> {
         let state = self.store.state();
-        let mut keys: Vec<_> = state.iter().map(|pod| ObjectRef::from_obj(&**pod)).collect();
-        keys.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+        let mut keys: Vec<_> = state
+            .iter()
+            .map(|pod| ObjectRef::from_obj(&**pod))
+            .collect();
+        keys.sort_by(|one, other| {
+            (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
+        });
         keys
     }
 

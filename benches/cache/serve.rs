@@ -195,7 +195,11 @@ impl World {
         match path {
             "/api/v1/pods" if matches!(parameter("watch"), Some("true" | "1")) => {
                 if parameter("sendInitialEvents").is_some() {
-                    return whole(stream, "422 Unprocessable Entity", &refusal(422, "Invalid", "sendInitialEvents is forbidden for watch"));
+                    return whole(
+                        stream,
+                        "422 Unprocessable Entity",
+                        &refusal(422, "Invalid", "sendInitialEvents is forbidden for watch"),
+                    );
                 }
                 let timeout = Duration::from_secs(number("timeoutSeconds").unwrap_or(300));
                 self.watch(number("resourceVersion").unwrap_or(0), timeout, stream)
@@ -205,7 +209,11 @@ impl World {
                 let limit = number("limit").filter(|_| !whole);
                 self.list(number("continue"), limit, stream)
             }
-            "/version" => whole(stream, "200 OK", r#"{"major":"1","minor":"26","gitVersion":"v1.26.0","platform":"linux/amd64"}"#),
+            "/version" => whole(
+                stream,
+                "200 OK",
+                r#"{"major":"1","minor":"26","gitVersion":"v1.26.0","platform":"linux/amd64"}"#,
+            ),
             "/bench/modify" => {
                 let target = self.modify(number("count").unwrap_or(1));
                 whole(stream, "200 OK", &json(&target))
@@ -216,18 +224,34 @@ impl World {
             }
             "/bench/stats" => {
                 let history = self.history();
-                let since = history.listing.map_or(0.0, |begun| (self.clock.now() - begun).as_secs_f64());
-                let stats = Stats { since_list: since, ..history.stats.clone() };
+                let since = history
+                    .listing
+                    .map_or(0.0, |begun| (self.clock.now() - begun).as_secs_f64());
+                let stats = Stats {
+                    since_list: since,
+                    ..history.stats.clone()
+                };
                 drop(history);
                 whole(stream, "200 OK", &json(&stats))
             }
-            _ => whole(stream, "404 Not Found", &refusal(404, "NotFound", "there is nothing of this name")),
+            _ => whole(
+                stream,
+                "404 Not Found",
+                &refusal(404, "NotFound", "there is nothing of this name"),
+            ),
         }
     }
 
-    fn list(&self, from: Option<u64>, limit: Option<u64>, stream: &mut TcpStream) -> std::io::Result<()> {
+    fn list(
+        &self,
+        from: Option<u64>,
+        limit: Option<u64>,
+        stream: &mut TcpStream,
+    ) -> std::io::Result<()> {
         let begin = from.unwrap_or(0);
-        let end = limit.map_or(self.pods.count(), |limit| (begin + limit).min(self.pods.count()));
+        let end = limit.map_or(self.pods.count(), |limit| {
+            (begin + limit).min(self.pods.count())
+        });
         let mut history = self.history();
         history.stats.pages += 1;
         if from.is_none() {
@@ -242,14 +266,17 @@ impl World {
         body.buffer.extend_from_slice(format!("{{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{{\"resourceVersion\":\"{version}\"").as_bytes());
         if end < self.pods.count() {
             let rest = self.pods.count() - end;
-            body.buffer.extend_from_slice(format!(",\"continue\":\"{end}\",\"remainingItemCount\":{rest}").as_bytes());
+            body.buffer.extend_from_slice(
+                format!(",\"continue\":\"{end}\",\"remainingItemCount\":{rest}").as_bytes(),
+            );
         }
         body.buffer.extend_from_slice(b"},\"items\":[");
         for (at, version) in versions.into_iter().enumerate() {
             if at > 0 {
                 body.buffer.push(b',');
             }
-            self.pods.write(begin + at as u64, version, true, &mut body.buffer);
+            self.pods
+                .write(begin + at as u64, version, true, &mut body.buffer);
             body.flush_if_large()?;
         }
         body.buffer.extend_from_slice(b"]}\n");
@@ -260,7 +287,12 @@ impl World {
         Ok(())
     }
 
-    fn watch(&self, version: u64, timeout: Duration, stream: &mut TcpStream) -> std::io::Result<()> {
+    fn watch(
+        &self,
+        version: u64,
+        timeout: Duration,
+        stream: &mut TcpStream,
+    ) -> std::io::Result<()> {
         let mut body = Chunked::begin(stream)?;
         let deadline = self.clock.now() + timeout;
         let mut history = self.history();
@@ -296,14 +328,18 @@ impl World {
             drop(history);
             for pod in &batch {
                 at += 1;
-                body.buffer.extend_from_slice(br#"{"type":"MODIFIED","object":"#);
-                self.pods.write(u64::from(*pod), BASE + at as u64, false, &mut body.buffer);
+                body.buffer
+                    .extend_from_slice(br#"{"type":"MODIFIED","object":"#);
+                self.pods
+                    .write(u64::from(*pod), BASE + at as u64, false, &mut body.buffer);
                 body.buffer.extend_from_slice(b"}\n");
                 body.flush_if_large()?;
             }
             if expired && batch.is_empty() {
                 let status = refusal(410, "Expired", "too old resource version");
-                body.buffer.extend_from_slice(format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n").as_bytes());
+                body.buffer.extend_from_slice(
+                    format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n").as_bytes(),
+                );
                 return body.end().map(|_| ());
             }
             body.flush()?;
@@ -363,7 +399,11 @@ pub(crate) fn scattered(nth: u64, count: u64) -> u64 {
 }
 
 fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
+    if other == 0 {
+        one
+    } else {
+        gcd(other, one % other)
+    }
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -371,7 +411,9 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn refusal(code: u16, reason: &str, message: &str) -> String {
-    format!("{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{message}\",\"reason\":\"{reason}\",\"code\":{code}}}")
+    format!(
+        "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{message}\",\"reason\":\"{reason}\",\"code\":{code}}}"
+    )
 }
 
 fn whole(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<()> {

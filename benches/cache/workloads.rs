@@ -14,27 +14,128 @@ pub(crate) struct Plan {
 }
 
 const WORDS: &[&str] = &[
-    "ledger", "gateway", "invoice", "search", "catalog", "basket", "payment", "mailer", "relay", "billing", "profile",
-    "session", "media", "thumbnail", "quota", "audit", "report", "export", "import", "pricing", "stock", "shipping",
-    "returns", "fraud", "risk", "identity", "token", "webhook", "ingest", "stream", "batch", "cron", "cache", "proxy",
-    "router", "metrics", "alert", "trace", "feature", "flag", "consent", "locale", "template", "render", "crawler",
-    "index", "ranking", "review", "rating", "loyalty", "coupon", "partner", "vendor", "tax", "currency", "geo", "map",
-    "notify", "push", "chat", "voice", "video", "upload", "archive",
+    "ledger",
+    "gateway",
+    "invoice",
+    "search",
+    "catalog",
+    "basket",
+    "payment",
+    "mailer",
+    "relay",
+    "billing",
+    "profile",
+    "session",
+    "media",
+    "thumbnail",
+    "quota",
+    "audit",
+    "report",
+    "export",
+    "import",
+    "pricing",
+    "stock",
+    "shipping",
+    "returns",
+    "fraud",
+    "risk",
+    "identity",
+    "token",
+    "webhook",
+    "ingest",
+    "stream",
+    "batch",
+    "cron",
+    "cache",
+    "proxy",
+    "router",
+    "metrics",
+    "alert",
+    "trace",
+    "feature",
+    "flag",
+    "consent",
+    "locale",
+    "template",
+    "render",
+    "crawler",
+    "index",
+    "ranking",
+    "review",
+    "rating",
+    "loyalty",
+    "coupon",
+    "partner",
+    "vendor",
+    "tax",
+    "currency",
+    "geo",
+    "map",
+    "notify",
+    "push",
+    "chat",
+    "voice",
+    "video",
+    "upload",
+    "archive",
 ];
 const TEAMS: &[&str] = &[
-    "checkout", "platform", "growth", "data", "security", "mobile", "search-and-discovery", "fulfilment", "finance",
-    "internal-tools", "observability", "ml-serving", "content", "identity-and-access", "partners", "edge",
+    "checkout",
+    "platform",
+    "growth",
+    "data",
+    "security",
+    "mobile",
+    "search-and-discovery",
+    "fulfilment",
+    "finance",
+    "internal-tools",
+    "observability",
+    "ml-serving",
+    "content",
+    "identity-and-access",
+    "partners",
+    "edge",
 ];
 const REGISTRIES: &[&str] = &[
-    "registry.example.com", "europe-docker.pkg.example.dev/prod-images", "123456789012.dkr.ecr.eu-central-1.example.com",
+    "registry.example.com",
+    "europe-docker.pkg.example.dev/prod-images",
+    "123456789012.dkr.ecr.eu-central-1.example.com",
     "ghcr.example.io/acme",
 ];
 const SETTINGS: &[&str] = &[
-    "LOG_LEVEL", "LOG_FORMAT", "DATABASE_URL", "DATABASE_POOL_SIZE", "REDIS_ADDRESS", "KAFKA_BROKERS", "KAFKA_GROUP_ID",
-    "HTTP_PORT", "GRPC_PORT", "METRICS_PORT", "REQUEST_TIMEOUT_MS", "RETRY_LIMIT", "FEATURE_FLAGS_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "SENTRY_DSN", "S3_BUCKET",
-    "AWS_REGION", "JAVA_TOOL_OPTIONS", "GOMAXPROCS", "GOMEMLIMIT", "NODE_OPTIONS", "CACHE_TTL_SECONDS", "ALLOWED_ORIGINS",
-    "SMTP_HOST", "OAUTH_ISSUER", "OAUTH_AUDIENCE", "RATE_LIMIT_PER_MINUTE", "WORKER_CONCURRENCY", "SHARD_COUNT", "TZ",
+    "LOG_LEVEL",
+    "LOG_FORMAT",
+    "DATABASE_URL",
+    "DATABASE_POOL_SIZE",
+    "REDIS_ADDRESS",
+    "KAFKA_BROKERS",
+    "KAFKA_GROUP_ID",
+    "HTTP_PORT",
+    "GRPC_PORT",
+    "METRICS_PORT",
+    "REQUEST_TIMEOUT_MS",
+    "RETRY_LIMIT",
+    "FEATURE_FLAGS_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_SERVICE_NAME",
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "SENTRY_DSN",
+    "S3_BUCKET",
+    "AWS_REGION",
+    "JAVA_TOOL_OPTIONS",
+    "GOMAXPROCS",
+    "GOMEMLIMIT",
+    "NODE_OPTIONS",
+    "CACHE_TTL_SECONDS",
+    "ALLOWED_ORIGINS",
+    "SMTP_HOST",
+    "OAUTH_ISSUER",
+    "OAUTH_AUDIENCE",
+    "RATE_LIMIT_PER_MINUTE",
+    "WORKER_CONCURRENCY",
+    "SHARD_COUNT",
+    "TZ",
 ];
 
 struct Dice(u64);
@@ -69,14 +170,25 @@ pub(crate) fn make(seed: u64, number: u64) -> Plan {
     let namespace = if dice.chance(60) {
         format!("{team}-prod")
     } else {
-        format!("{team}-{}", dice.one_of(&["staging", "canary", "jobs", "eu"]))
+        format!(
+            "{team}-{}",
+            dice.one_of(&["staging", "canary", "jobs", "eu"])
+        )
     };
     // the number keeps two teams from choosing one name
     let app = format!("{}-{}-{number}", dice.one_of(WORDS), dice.one_of(WORDS));
     let hash = dice.hex(10);
     let prefix = format!("{app}-{hash}-");
     let containers = containers(&mut dice, &app, &team);
-    let metadata = metadata(&mut dice, &app, &team, &namespace, &hash, &prefix, &containers);
+    let metadata = metadata(
+        &mut dice,
+        &app,
+        &team,
+        &namespace,
+        &hash,
+        &prefix,
+        &containers,
+    );
     let spec = spec(&mut dice, &app, &hash, &containers);
     let status = status(&containers);
     Plan {
@@ -95,7 +207,11 @@ struct Container {
 
 fn containers(dice: &mut Dice, app: &str, team: &str) -> Vec<Container> {
     let mut made = vec![container(dice, app, team)];
-    for (sidecar, percent) in [("istio-proxy", 30), ("log-shipper", 20), ("cloud-sql-proxy", 10)] {
+    for (sidecar, percent) in [
+        ("istio-proxy", 30),
+        ("log-shipper", 20),
+        ("cloud-sql-proxy", 10),
+    ] {
         if dice.chance(percent) {
             made.push(self::sidecar(dice, sidecar));
         }
@@ -128,7 +244,12 @@ fn container(dice: &mut Dice, app: &str, team: &str) -> Container {
             ),
             2 => format!(
                 "\"valueFrom\":{{\"fieldRef\":{{\"apiVersion\":\"v1\",\"fieldPath\":\"{}\"}}}}",
-                dice.one_of(&["metadata.name", "metadata.namespace", "status.podIP", "spec.nodeName"])
+                dice.one_of(&[
+                    "metadata.name",
+                    "metadata.namespace",
+                    "status.podIP",
+                    "spec.nodeName"
+                ])
             ),
             3 => format!("\"value\":\"{}\"", dice.below(100_000)),
             4 => format!(
@@ -158,8 +279,16 @@ fn container(dice: &mut Dice, app: &str, team: &str) -> Container {
             2 + delay % 5
         )
     };
-    let live = probe(dice.one_of(&["/healthz", "/live", "/-/healthy"]), dice.below(60), 10 + dice.below(20));
-    let ready = probe(dice.one_of(&["/readyz", "/ready", "/-/ready"]), dice.below(20), 5 + dice.below(10));
+    let live = probe(
+        dice.one_of(&["/healthz", "/live", "/-/healthy"]),
+        dice.below(60),
+        10 + dice.below(20),
+    );
+    let ready = probe(
+        dice.one_of(&["/readyz", "/ready", "/-/ready"]),
+        dice.below(20),
+        5 + dice.below(10),
+    );
     let mut mounts = format!(
         "{{\"name\":\"config\",\"mountPath\":\"/etc/{app}\",\"readOnly\":true}},{{\"name\":\"kube-api-access-{}\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}}",
         mark(Hole::Suffix)
@@ -193,7 +322,12 @@ fn container(dice: &mut Dice, app: &str, team: &str) -> Container {
 
 fn sidecar(dice: &mut Dice, name: &str) -> Container {
     let digest = dice.hex(64);
-    let image = format!("{}/{name}:1.{}.{}", dice.one_of(REGISTRIES), dice.below(30), dice.below(9));
+    let image = format!(
+        "{}/{name}:1.{}.{}",
+        dice.one_of(REGISTRIES),
+        dice.below(30),
+        dice.below(9)
+    );
     let text = format!(
         "{{\"name\":\"{name}\",\"image\":\"{image}\",\"args\":[\"--{}={}\",\"--port={}\"],\"env\":[{{\"name\":\"POD_NAME\",\"valueFrom\":{{\"fieldRef\":{{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.name\"}}}}}}],\"resources\":{{\"requests\":{{\"cpu\":\"{}m\",\"memory\":\"{}Mi\"}}}},\"volumeMounts\":[{{\"name\":\"kube-api-access-{}\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}}],\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMessagePolicy\":\"File\",\"imagePullPolicy\":\"IfNotPresent\"}}",
         dice.one_of(WORDS),
@@ -303,7 +437,11 @@ fn spec(dice: &mut Dice, app: &str, hash: &str, containers: &[Container]) -> Str
         dice.hex(8)
     );
     if dice.chance(40) {
-        let _ = write!(volumes, ",{{\"name\":\"tls\",\"secret\":{{\"secretName\":\"{app}-tls\",\"defaultMode\":{}}}}}", 256 + dice.below(200));
+        let _ = write!(
+            volumes,
+            ",{{\"name\":\"tls\",\"secret\":{{\"secretName\":\"{app}-tls\",\"defaultMode\":{}}}}}",
+            256 + dice.below(200)
+        );
     }
     let _ = write!(
         volumes,
@@ -312,7 +450,11 @@ fn spec(dice: &mut Dice, app: &str, hash: &str, containers: &[Container]) -> Str
     );
     let mut tolerations = "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}".to_owned();
     if dice.chance(30) {
-        let _ = write!(tolerations, ",{{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"{}\",\"effect\":\"NoSchedule\"}}", dice.one_of(WORDS));
+        let _ = write!(
+            tolerations,
+            ",{{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"{}\",\"effect\":\"NoSchedule\"}}",
+            dice.one_of(WORDS)
+        );
     }
     let spread = if dice.chance(40) {
         format!(
