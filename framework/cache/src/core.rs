@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
+use crate::intake::Intake;
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
-use crate::store::{IndexSpec, Reader, Writer, store};
+use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::{Shared, Subscription};
 use crate::sync::lock;
 use crate::version::Version;
@@ -22,7 +23,7 @@ mod commit;
 mod tests;
 
 use commit::InHand;
-pub(crate) use commit::Permit;
+pub(crate) use commit::{Permit, Tended};
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
@@ -42,6 +43,8 @@ pub struct InformerCore {
     kind: Kind,
     scope: Scope,
     reader: Reader,
+    keeper: Keeper,
+    intake: Intake,
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
     progress: watch::Sender<Progress>,
@@ -90,8 +93,17 @@ impl InformerCore {
     /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
     #[must_use]
     pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
+        Self::with(kind, scope, StoreOptions::default())
+    }
+
+    /// As [`InformerCore::new`], with objects kept as `options` say.
+    #[must_use]
+    pub fn with(kind: Kind, scope: Scope, options: StoreOptions) -> Arc<Self> {
         let (writer, reader) = store();
+        let keeper = Keeper::new(&kind, options);
         Arc::new(Self {
+            intake: keeper.intake(&kind),
+            keeper,
             kind,
             scope,
             reader,
@@ -256,7 +268,7 @@ impl InformerCore {
             .filter_map(Weak::upgrade)
             .collect();
         let progress = self.progress.borrow().clone();
-        let (objects, bytes) = self.reader.size();
+        let size = self.reader.size();
         let undecodable = lock(&self.undecodable)
             .iter()
             .map(|(key, (_, reason))| (key.clone(), reason.clone()))
@@ -269,8 +281,11 @@ impl InformerCore {
             synced: progress.synced,
             fresh: progress.fresh,
             low_water: progress.low_water.map(|version| version.to_string()),
-            objects,
-            bytes,
+            objects: size.objects,
+            bytes: size.bytes,
+            json_bytes: size.json_bytes,
+            dictionary_bytes: self.keeper.dictionary(),
+            memo: self.keeper.memo(),
             pending: health.pending,
             last_event_age: health
                 .last_event
@@ -295,6 +310,11 @@ impl InformerCore {
 
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    /// What objects go through when they arrive.
+    pub(crate) fn intake(&self) -> &Intake {
+        &self.intake
     }
 
     /// A number nobody else has: for sessions and watches.
@@ -360,6 +380,13 @@ impl InformerCore {
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
             tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+        }
+    }
+
+    fn note_untransformed(&self, failed: &[(Key, String)]) {
+        self.count(|counters| counters.untransformed += failed.len() as u64);
+        for (key, reason) in failed {
+            tracing::warn!(resource = %self.kind, %key, reason, "transform failed for an object; it is stored without it");
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::key::Key;
+use crate::store::MemoStatus;
 use crate::subscription::SubscriberStatus;
 
 /// What an informer is doing.
@@ -139,6 +140,8 @@ pub struct Counters {
     pub changes: u64,
     /// Objects an index failed for.
     pub unindexed: u64,
+    /// Objects a transform failed for.
+    pub untransformed: u64,
     /// Objects in lists that could not be identified; deletions found by such a list are held back.
     pub unidentified: u64,
     /// Times a silent watch made the server be asked for its version.
@@ -166,8 +169,14 @@ pub struct InformerStatus {
     pub low_water: Option<String>,
     /// Objects stored.
     pub objects: usize,
-    /// Their bytes.
+    /// Bytes they are kept in, without keys, indexes and what was decoded.
     pub bytes: usize,
+    /// Bytes of their JSON.
+    pub json_bytes: usize,
+    /// Bytes of the dictionary they are packed with.
+    pub dictionary_bytes: usize,
+    /// Recently decoded objects.
+    pub memo: MemoStatus,
     /// Keys pending between reflector and indexer, and the most there ever were.
     pub pending: (usize, usize),
     /// Time since the server last told anything, bookmarks included; serialized in seconds.

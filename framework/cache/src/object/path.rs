@@ -16,11 +16,11 @@ use crate::envelope::Text;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     text: Box<str>,
-    steps: Box<[Step]>,
+    pub(super) steps: Box<[Step]>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Step {
+pub(super) enum Step {
     Field(Box<str>),
     Each,
 }

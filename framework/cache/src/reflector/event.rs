@@ -7,8 +7,10 @@ use serde_json::value::RawValue;
 
 use super::answer::Status;
 use crate::delta::Delta;
-use crate::envelope::{self, BadObject, Known, Text};
+use crate::envelope::{self, BadObject, Text};
 use crate::framing::Item;
+use crate::intake::{Intake, Known};
+use crate::object::Object;
 use crate::redact::describe;
 use crate::version::Version;
 
@@ -34,8 +36,8 @@ pub(crate) enum Event {
     Unknown(String),
 }
 
-/// Reads a line; `limit` is what the splitter keeps of one, `known` what need not be read again.
-pub(crate) fn read(line: Item<'_>, limit: usize, known: Known<'_>) -> Event {
+/// Reads a line; `limit` is what the splitter keeps of one, `known` what need not be taken in again.
+pub(crate) fn read(line: Item<'_>, limit: usize, intake: &Intake, known: Known<'_>) -> Event {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow, rename = "type")]
@@ -50,7 +52,7 @@ pub(crate) fn read(line: Item<'_>, limit: usize, known: Known<'_>) -> Event {
     let raw: Raw<'_> = match serde_json::from_slice(line) {
         Ok(raw) => raw,
         Err(error) => {
-            let found = envelope::open(inner(line)).err();
+            let found = intake.open(inner(line)).err();
             let (key, version) = found.map_or((None, None), |bad| (bad.key, bad.version));
             return unreadable(BadObject {
                 key,
@@ -62,9 +64,9 @@ pub(crate) fn read(line: Item<'_>, limit: usize, known: Known<'_>) -> Event {
     };
     let object = raw.object.get().as_bytes();
     match raw.kind.0.as_ref() {
-        "ADDED" => seen("added", object, known),
-        "MODIFIED" => seen("modified", object, known),
-        "DELETED" => match envelope::open(object) {
+        "ADDED" => seen("added", intake.open_unless(object, known)),
+        "MODIFIED" => seen("modified", intake.open_unless(object, known)),
+        "DELETED" => match intake.open(object) {
             Ok(last) => {
                 let (key, version) = (last.key().clone(), last.meta().resource_version.clone());
                 Event::Delta(
@@ -127,8 +129,8 @@ fn bookmark(json: &[u8]) -> Event {
     }
 }
 
-fn seen(name: &'static str, object: &[u8], known: Known<'_>) -> Event {
-    match envelope::open_unless(object, known) {
+fn seen(name: &'static str, opened: Result<Object, BadObject>) -> Event {
+    match opened {
         Ok(object) => Event::Delta(name, Delta::Seen(object)),
         Err(bad) => unreadable(bad),
     }

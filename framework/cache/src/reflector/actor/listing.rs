@@ -159,7 +159,7 @@ impl Run {
 
     fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
         let bad = match item {
-            Item::Whole(json) => match envelope::open_unless(json, &self.known()) {
+            Item::Whole(json) => match self.core.intake().open_unless(json, &self.known()) {
                 Ok(object) => return deltas.push(Delta::Listed(object)),
                 Err(bad) => bad,
             },
