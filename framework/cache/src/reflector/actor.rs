@@ -55,7 +55,7 @@ impl Reflector {
         });
         let caller = Caller::new(
             client,
-            core.kind().path(core.scope()),
+            core.selection().clone(),
             clock.clone(),
             options.answer,
         );
@@ -187,7 +187,10 @@ impl Run {
                     self.note(InformerState::Probing, &machine, None);
                     self.core.count(|counters| counters.probes += 1);
                     match self.probe().await {
-                        Ok(version) => machine.probed(version),
+                        Ok(version) => {
+                            self.core.note_contact(self.clock.now());
+                            machine.probed(version);
+                        }
                         Err(failure) => {
                             machine.probe_failed(&failure, self.clock.now());
                             self.note(InformerState::Waiting, &machine, Some(&failure));

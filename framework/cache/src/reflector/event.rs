@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use super::answer::Status;
 use crate::delta::Delta;
-use crate::envelope::{self, BadObject, Text};
+use crate::envelope::{self, BadObject, Known, Text};
 use crate::framing::Item;
-use crate::intake::{Intake, Known};
 use crate::object::Object;
+use crate::opener::Opener;
 use crate::redact::describe;
 use crate::version::Version;
 
@@ -36,8 +36,8 @@ pub(crate) enum Event {
     Unknown(String),
 }
 
-/// Reads a line; `limit` is what the splitter keeps of one, `known` what need not be taken in again.
-pub(crate) fn read(line: Item<'_>, limit: usize, intake: &Intake, known: Known<'_>) -> Event {
+/// Reads a line; `limit` is what the splitter keeps of one, `known` what need not be copied again.
+pub(crate) fn read(line: Item<'_>, limit: usize, opener: &Opener, known: Known<'_>) -> Event {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow, rename = "type")]
@@ -52,7 +52,7 @@ pub(crate) fn read(line: Item<'_>, limit: usize, intake: &Intake, known: Known<'
     let raw: Raw<'_> = match serde_json::from_slice(line) {
         Ok(raw) => raw,
         Err(error) => {
-            let found = intake.open(inner(line)).err();
+            let found = opener.open(inner(line)).err();
             let (key, version) = found.map_or((None, None), |bad| (bad.key, bad.version));
             return unreadable(BadObject {
                 key,
@@ -64,9 +64,9 @@ pub(crate) fn read(line: Item<'_>, limit: usize, intake: &Intake, known: Known<'
     };
     let object = raw.object.get().as_bytes();
     match raw.kind.0.as_ref() {
-        "ADDED" => seen("added", intake.open_unless(object, known)),
-        "MODIFIED" => seen("modified", intake.open_unless(object, known)),
-        "DELETED" => match intake.open(object) {
+        "ADDED" => seen("added", opener.open_unless(object, known)),
+        "MODIFIED" => seen("modified", opener.open_unless(object, known)),
+        "DELETED" => match opener.open(object) {
             Ok(last) => {
                 let (key, version) = (last.key().clone(), last.meta().resource_version.clone());
                 Event::Delta(

@@ -140,6 +140,7 @@ impl Run {
         let mut splitter = ListSplitter::new(self.options.max_object);
         let mut patience = Patience::new(self.options.answer);
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
+            self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
                 let mut deltas = Vec::new();
                 splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
@@ -159,7 +160,7 @@ impl Run {
 
     fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
         let bad = match item {
-            Item::Whole(json) => match self.core.intake().open_unless(json, &self.known()) {
+            Item::Whole(json) => match self.core.opener().open_unless(json, &self.known()) {
                 Ok(object) => return deltas.push(Delta::Listed(object)),
                 Err(bad) => bad,
             },

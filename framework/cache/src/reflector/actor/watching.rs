@@ -10,8 +10,6 @@ use super::{PARSE, Run, cause};
 use crate::delta::Delta;
 use crate::delta_fifo::actor::What;
 use crate::framing::LineSplitter;
-use crate::key::Key;
-use crate::object::Meta;
 use crate::reflector::answer::Failure;
 use crate::reflector::doubts::Doubts;
 use crate::reflector::event::{self, Event};
@@ -83,6 +81,7 @@ impl Run {
             Err(failure) => return End::NotOpened(failure),
         };
         let opened = self.clock.now();
+        self.core.note_contact(opened);
         if listing.is_none() {
             machine.opened(opened);
             self.live(machine);
@@ -108,22 +107,24 @@ impl Run {
                 Heard::Nothing => return End::Closed,
             };
             let now = self.clock.now();
+            self.core.note_contact(now);
             if listing.is_some() {
                 patience.waited(now.saturating_duration_since(heard));
             }
             for part in chunk.chunks(PARSE) {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
-                let stored = self.known();
-                // in a watch it would be looked for in vain
-                let known = |key: &Key, meta: &Meta| match listing {
-                    Some(_) => stored(key, meta),
-                    None => None,
-                };
-                let intake = self.core.intake();
-                splitter.push(part, &mut |line| {
-                    events.push(event::read(line, limit, intake, &known));
-                });
+                let opener = self.core.opener();
+                if listing.is_some() {
+                    let known = self.known();
+                    splitter.push(part, &mut |line| {
+                        events.push(event::read(line, limit, opener, &known));
+                    });
+                } else {
+                    splitter.push(part, &mut |line| {
+                        events.push(event::read(line, limit, opener, &|_, _| None));
+                    });
+                }
                 let mut events = events.into_iter();
                 if listing.is_some()
                     && let Some(end) = self.initial(machine, listing, &mut events).await
@@ -222,10 +223,17 @@ impl Run {
     async fn events(
         &mut self,
         machine: &mut Machine,
-        events: impl Iterator<Item = Event>,
+        events: std::vec::IntoIter<Event>,
         now: Instant,
     ) -> Option<End> {
         let mut deltas = Vec::new();
+        if events
+            .as_slice()
+            .iter()
+            .any(|event| matches!(event, Event::Delta(..)))
+        {
+            self.core.note_event(now);
+        }
         for event in events {
             match event {
                 Event::Delta(kind, delta) => {
@@ -255,7 +263,6 @@ impl Run {
             }
         }
         self.told(machine, deltas).await;
-        self.core.note_event(now);
         None
     }
 

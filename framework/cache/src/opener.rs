@@ -1,22 +1,17 @@
 //! How objects are taken in: what is read of their bytes when they arrive, and what is kept of them.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use crate::envelope::{BadObject, Shell, identify, refuse};
-use crate::key::Key;
-use crate::kind::Kind;
-use crate::object::{Meta, Object, Recall};
+use crate::envelope::{BadObject, Known, Shell, identify, refuse};
+use crate::object::{Object, Recall};
+use crate::selection::Selection;
 use crate::store::body::Body;
 use crate::store::memo::Memo;
 use crate::transform::Transform;
 
-/// Finds an object that is there already in exactly this state.
-pub(crate) type Known<'a> = &'a dyn Fn(&Key, &Meta) -> Option<Object>;
-
 /// The first hand an object goes through, on the thread that hears from the server: no code of users runs here.
 #[derive(Clone)]
-pub(crate) struct Intake(Arc<Rules>);
+pub(crate) struct Opener(Arc<Rules>);
 
 struct Rules {
     transform: Transform,
@@ -26,16 +21,17 @@ struct Rules {
     recall: Recall,
 }
 
-impl Intake {
+impl Opener {
     pub(crate) fn new(
-        kind: Option<&Kind>,
+        selection: Option<&Selection>,
         transform: Transform,
         sensitive: bool,
         memo: Option<Arc<Memo>>,
     ) -> Self {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let types = kind.map(|kind| {
-            let (version, kind) = (quoted(&kind.api_version()), quoted(&kind.kind));
+        let types = selection.map(|selection| {
+            let (version, kind) = selection.types();
+            let quoted = |text: &str| serde_json::Value::from(text).to_string();
+            let (version, kind) = (quoted(&version), quoted(&kind));
             format!("\"apiVersion\":{version},\"kind\":{kind},").into_bytes()
         });
         Self(Arc::new(Rules {
@@ -55,16 +51,14 @@ impl Intake {
         self.open_unless(json, &|_, _| None)
     }
 
-    /// The same, unless the object is `known` already: then nothing is copied.
+    /// The same, unless `known` has the object already: then its bytes are not copied.
     pub(crate) fn open_unless(&self, json: &[u8], known: Known<'_>) -> Result<Object, BadObject> {
         let shell = Shell::read(json)?;
-        let cut = self.cut(json, &shell);
-        let untyped = shell.is_untyped();
-        let (key, meta) = identify(shell).map_err(|reason| refuse(json, reason.to_owned()))?;
+        let (key, meta) = identify(&shell).map_err(|reason| refuse(json, reason.to_owned()))?;
         if let Some(object) = known(&key, &meta) {
             return Ok(object);
         }
-        let copy = self.copy(json, untyped, cut);
+        let copy = self.copy(json, &shell);
         let body = if self.0.sensitive {
             Body::sealed(copy)
         } else {
@@ -73,17 +67,14 @@ impl Intake {
         Ok(Object::new(key, meta, body, self.0.recall.clone()))
     }
 
-    fn cut(&self, json: &[u8], shell: &Shell<'_>) -> Range<usize> {
-        match self.0.transform.drops_managed_fields() {
+    fn copy(&self, json: &[u8], shell: &Shell<'_>) -> Vec<u8> {
+        let types = match &self.0.types {
+            Some(types) if shell.is_untyped() => &types[..],
+            _ => &[],
+        };
+        let cut = match self.0.transform.drops_managed_fields() {
             true => shell.managed_fields(json),
             false => 0..0,
-        }
-    }
-
-    fn copy(&self, json: &[u8], untyped: bool, cut: Range<usize>) -> Vec<u8> {
-        let types = match &self.0.types {
-            Some(types) if untyped => &types[..],
-            _ => &[],
         };
         let mut kept = Vec::with_capacity(json.len() - cut.len() + types.len());
         let start = json
@@ -103,7 +94,7 @@ impl Intake {
     }
 }
 
-impl Default for Intake {
+impl Default for Opener {
     fn default() -> Self {
         Self::new(None, Transform::default(), false, None)
     }
