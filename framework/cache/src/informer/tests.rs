@@ -21,6 +21,7 @@ mod chaos;
 mod faults;
 mod load;
 mod server;
+mod wire;
 
 use server::{Fault, Server};
 
