@@ -37,7 +37,7 @@ fn main() {
         Some(Role::Serve { objects }) => serve::serve(pods(*objects), options.stream_lists),
         Some(Role::Contestant { who, address }) => match who {
             Who::KubeRs | Who::KubeRsLean => peer::run(address, *who == Who::KubeRsLean),
-            _ => ours::run(address),
+            _ => ours::run(address, *who == Who::BoatswainTyped),
         },
         Some(Role::Show { objects }) => show(&pods(*objects)),
         None => measure(&options),

@@ -74,6 +74,8 @@ pub(crate) enum Who {
     KubeRs,
     /// client-go's shared informer; left out where there is no Go.
     ClientGo,
+    /// Our informer with every pod kept decoded (`Layout::typed`).
+    BoatswainTyped,
     /// kube-rs' reflector with `managedFields` taken out of every pod.
     KubeRsLean,
     /// client-go's shared informer with `managedFields` taken out of every pod by its transform.
@@ -87,9 +89,15 @@ impl Who {
             Self::Boatswain => "boatswain",
             Self::KubeRs => "kube-rs",
             Self::ClientGo => "client-go",
+            Self::BoatswainTyped => "boatswain-typed",
             Self::KubeRsLean => "kube-rs-lean",
             Self::ClientGoLean => "client-go-lean",
         }
+    }
+
+    /// Whether it is our own.
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::Boatswain | Self::BoatswainTyped)
     }
 
     /// Whether it is the Go module.
