@@ -12,6 +12,7 @@ use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
 use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::{Shared, Subscription};
@@ -19,11 +20,15 @@ use crate::sync::lock;
 use crate::version::Version;
 
 mod commit;
+mod freshness;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use commit::InHand;
 pub(crate) use commit::{Permit, Tended};
+pub use freshness::Freshness;
+pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
@@ -40,8 +45,7 @@ const WATCH_WINDOW: usize = 16 * 1024;
 /// - An object that vanished unseen is reported as deleted, with its last known state and `certain: false`; another uid under a name is a deletion
 ///   and a creation.
 pub struct InformerCore {
-    kind: Kind,
-    scope: Scope,
+    selection: Selection,
     reader: Reader,
     keeper: Keeper,
     opener: Opener,
@@ -75,6 +79,10 @@ struct Progress {
     low_water: Option<Version>,
     /// The last request for a consistent list that was answered.
     relisted: u64,
+    /// Counts how often the server was found to be set back.
+    history: u64,
+    /// Nobody keeps the store up to date any more.
+    ended: bool,
 }
 
 #[derive(Default)]
@@ -83,6 +91,7 @@ struct Health {
     degraded: Option<Degraded>,
     paged: Option<Arc<str>>,
     last_event: Option<Instant>,
+    last_contact: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -90,22 +99,27 @@ struct Health {
 }
 
 impl InformerCore {
-    /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
+    /// An informer of whole objects of `kind` within `scope`: the short form of [`InformerCore::select`].
     #[must_use]
     pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
-        Self::with(kind, scope, StoreOptions::default())
+        Self::select(Selection::new(kind).within(scope))
     }
 
-    /// As [`InformerCore::new`], with objects kept as `options` say.
+    /// An informer of `selection` that nobody keeps up to date yet; see [`informer`](crate::informer) and [`SharedInformers`](crate::SharedInformers).
     #[must_use]
-    pub fn with(kind: Kind, scope: Scope, options: StoreOptions) -> Arc<Self> {
+    pub fn select(selection: Selection) -> Arc<Self> {
+        Self::with(selection, StoreOptions::default())
+    }
+
+    /// As [`InformerCore::select`], with objects kept as `options` say.
+    #[must_use]
+    pub fn with(selection: Selection, options: StoreOptions) -> Arc<Self> {
         let (writer, reader) = store();
-        let keeper = Keeper::new(&kind, options);
+        let keeper = Keeper::new(selection.kind(), options);
         Arc::new(Self {
-            opener: keeper.opener(&kind),
+            opener: keeper.opener(&selection),
             keeper,
-            kind,
-            scope,
+            selection,
             reader,
             book: Mutex::new(Book {
                 writer,
@@ -126,16 +140,21 @@ impl InformerCore {
         })
     }
 
+    /// What is mirrored.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The kind that is mirrored.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.kind
+        self.selection.kind()
     }
 
     /// How much of it.
     #[must_use]
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        self.selection.scope()
     }
 
     /// Whether the store has had the whole state once; reads before that are refused.
@@ -167,35 +186,6 @@ impl InformerCore {
             .progress
             .subscribe()
             .wait_for(|progress| progress.synced)
-            .await;
-    }
-
-    /// Whether the store is at or after `version` as far as `key` is concerned.
-    ///
-    /// Versions without an order are reached only by meeting exactly this one.
-    #[must_use]
-    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
-        self.is_at(self.low_water().as_ref(), key, version)
-    }
-
-    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
-        low_water.is_some_and(|low| low.has_reached(version))
-            || self
-                .reader
-                .get(key)
-                .is_some_and(|object| object.meta().resource_version.has_reached(version))
-    }
-
-    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
-    /// an informer that cannot reach its server makes it long.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Nothing is lost by dropping it.
-    pub async fn wait_for(&self, key: &Key, version: &Version) {
-        let mut progress = self.progress.subscribe();
-        let _ = progress
-            .wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version))
             .await;
     }
 
@@ -273,10 +263,13 @@ impl InformerCore {
             .iter()
             .map(|(key, (_, reason))| (key.clone(), reason.clone()))
             .collect();
+        let freshness = self.freshness(now);
         let health = lock(&self.health);
         InformerStatus {
-            resource: self.kind.resource(),
-            scope: self.scope.to_string(),
+            resource: self.kind().resource(),
+            version: self.kind().version.clone(),
+            scope: self.scope().to_string(),
+            selector: self.selection.qualifier(),
             state: health.state,
             synced: progress.synced,
             fresh: progress.fresh,
@@ -287,9 +280,8 @@ impl InformerCore {
             dictionary_bytes: self.keeper.dictionary(),
             memo: self.keeper.memo(),
             pending: health.pending,
-            last_event_age: health
-                .last_event
-                .map(|at| now.saturating_duration_since(at)),
+            last_event_age: freshness.event_age,
+            last_contact_age: freshness.contact_age,
             degraded: health.degraded.clone(),
             paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
@@ -348,10 +340,6 @@ impl InformerCore {
         lock(&self.health).paged = reason;
     }
 
-    pub(crate) fn note_event(&self, now: Instant) {
-        lock(&self.health).last_event = Some(now);
-    }
-
     pub(crate) fn pending(&self) -> (usize, usize) {
         lock(&self.health).pending
     }
@@ -379,21 +367,21 @@ impl InformerCore {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
-            tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+            tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
         }
     }
 
     fn note_untransformed(&self, failed: &[(Key, String)]) {
         self.count(|counters| counters.untransformed += failed.len() as u64);
         for (key, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, reason, "transform failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, reason, "transform failed for an object; it is stored without it");
         }
     }
 
     fn note_unindexed(&self, failed: &[(Key, Arc<str>, String)]) {
         self.count(|counters| counters.unindexed += failed.len() as u64);
         for (key, index, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, %index, reason, "index failed for an object; it is stored without it");
         }
     }
 }
@@ -402,9 +390,8 @@ impl fmt::Debug for InformerCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "informer of {} in {}: {:?}",
-            self.kind,
-            self.scope,
+            "informer of {}: {:?}",
+            self.selection,
             *self.progress.borrow()
         )
     }

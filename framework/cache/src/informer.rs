@@ -62,7 +62,7 @@ impl Default for InformerOptions {
     }
 }
 
-/// The actors that keep `core` up to date, as one supervisor `<resource>,<namespace or *>`: the delta FIFO, the indexer and the reflector, each
+/// The actors that keep `core` up to date, as one supervisor that is called as its [selection](crate::Selection::id): the delta FIFO, the indexer and the reflector, each
 /// depending on the ones before it.
 ///
 /// Run it in one place at a time. The `client` should neither retry by itself nor limit watches: the reflector has its own backoff. Its connections must
@@ -82,8 +82,7 @@ fn assemble(
     options: InformerOptions,
     wired: impl Fn(Address<DeltaFifo>, Address<Indexer>, Address<Reflector>) + Send + 'static,
 ) -> SupervisorSpec {
-    let id = format!("{},{}", core.kind().resource(), core.scope());
-    SupervisorSpec::new(id, Strategy::RestForOne).children(move |children| {
+    SupervisorSpec::new(core.selection().id(), Strategy::RestForOne).children(move |children| {
         let (fifo, indexer, reflector) = (
             Mailbox::<DeltaFifo>::new(),
             Mailbox::<Indexer>::new(),

@@ -157,8 +157,12 @@ pub struct Counters {
 pub struct InformerStatus {
     /// The resource, such as `deployments.apps`.
     pub resource: String,
+    /// The version of the API its objects are read in, such as `v1`.
+    pub version: String,
     /// The namespace, or `*`.
     pub scope: String,
+    /// What is selected of it, empty for all; see [`Selection::qualifier`](crate::Selection::qualifier).
+    pub selector: String,
     /// What it is doing.
     pub state: InformerState,
     /// Whether the store has had the whole state once.
@@ -179,9 +183,12 @@ pub struct InformerStatus {
     pub memo: MemoStatus,
     /// Keys pending between reflector and indexer, and the most there ever were.
     pub pending: (usize, usize),
-    /// Time since the server last told anything, bookmarks included; serialized in seconds.
+    /// Time since the server last told of an object; serialized in seconds.
     #[serde(serialize_with = "as_seconds")]
     pub last_event_age: Option<Duration>,
+    /// Time since the server last gave a sign of life, bookmarks and answered probes included; serialized in seconds.
+    #[serde(serialize_with = "as_seconds")]
+    pub last_contact_age: Option<Duration>,
     /// Why it does not work as it should.
     pub degraded: Option<Degraded>,
     /// Why lists are read in pages, if the server cannot stream them.

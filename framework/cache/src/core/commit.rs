@@ -74,7 +74,7 @@ impl InformerCore {
                 if in_hand.begun > 2
                     && let Step::Key(key, pending) = step
                 {
-                    tracing::error!(resource = %self.kind, %key, "object keeps crashing the indexer; it is set aside");
+                    tracing::error!(resource = %self.kind(), %key, "object keeps crashing the indexer; it is set aside");
                     lock(&self.book).writer.set_aside(
                         key,
                         "it keeps crashing the indexer",
@@ -160,18 +160,6 @@ impl InformerCore {
         drop(book);
         self.note(&applied);
         woken
-    }
-
-    fn advance(&self, applied: &Applied, low_water: Option<Version>) {
-        let fresh = applied.live.is_some() && applied.live == lock(&self.health).watch;
-        self.progress.send_modify(|progress| {
-            progress.low_water = low_water;
-            progress.synced |= !applied.lists.is_empty();
-            for list in &applied.lists {
-                progress.relisted = progress.relisted.max(list.replace.answers);
-            }
-            progress.fresh |= fresh;
-        });
     }
 
     fn note(&self, applied: &Applied) {

@@ -9,6 +9,8 @@ use serde::de::{
 
 use crate::envelope::Text;
 
+mod fragment;
+
 /// A place in an object, such as `spec.targetDeployment` or `spec.volumes[*].configMap.name`.
 ///
 /// Names are separated by dots; `\.` is a dot within a name (`metadata.labels.app\.kubernetes\.io/name`) and `[*]` stands for every element of a

@@ -31,7 +31,7 @@ use watching::Opening;
 /// Items handed over at a time.
 const BATCH: usize = 64;
 /// Bytes parsed at a time: what is parsed but not handed over is bounded by it, however large a chunk is.
-const PARSE: usize = 64 << 10;
+const PARSE: usize = 256 << 10;
 
 /// The only actor that speaks to the server.
 ///
@@ -55,7 +55,7 @@ impl Reflector {
         });
         let caller = Caller::new(
             client,
-            core.kind().path(core.scope()),
+            core.selection().clone(),
             clock.clone(),
             options.answer,
         );
@@ -187,7 +187,10 @@ impl Run {
                     self.note(InformerState::Probing, &machine, None);
                     self.core.count(|counters| counters.probes += 1);
                     match self.probe().await {
-                        Ok(version) => machine.probed(version),
+                        Ok(version) => {
+                            self.core.note_contact(self.clock.now());
+                            machine.probed(version);
+                        }
                         Err(failure) => {
                             machine.probe_failed(&failure, self.clock.now());
                             self.note(InformerState::Waiting, &machine, Some(&failure));

@@ -6,9 +6,10 @@ use crate::core::InformerCore;
 use crate::delta::{Cause, Delta};
 use crate::delta_fifo::state::Fifo;
 use crate::key::Key;
-use crate::kind::{Kind, Scope};
+use crate::kind::Kind;
 use crate::object::Path;
 use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::store::StoreOptions;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ fn core(transform: Transform) -> Arc<InformerCore> {
         transform,
         ..StoreOptions::default()
     };
-    InformerCore::with(kind("apps", "Deployment"), Scope::All, options)
+    InformerCore::with(Selection::new(kind("apps", "Deployment")), options)
 }
 
 fn kind(group: &str, kind: &str) -> Kind {
@@ -127,7 +128,7 @@ fn an_object_a_closure_fails_for_is_stored_without_it_and_counted() {
 #[test]
 fn objects_of_lists_are_told_what_they_are() {
     let opener = Opener::new(
-        Some(&kind("apps", "Deployment")),
+        Some(&Selection::new(kind("apps", "Deployment"))),
         Transform::default(),
         false,
         None,

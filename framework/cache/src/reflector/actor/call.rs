@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::reflector::answer::{Failure, Status};
 use crate::reflector::plan::{At, List, StreamList};
+use crate::selection::Selection;
 use crate::version::Version;
 
 /// Of a refusal this much is read, and as much of other small answers.
@@ -26,6 +27,7 @@ const MAX_WAITS: u32 = 10;
 /// Asks for one resource.
 pub(super) struct Caller {
     client: kube::Client,
+    selection: Selection,
     path: String,
     clock: Clock,
     patience: Duration,
@@ -108,13 +110,14 @@ impl Patience {
 impl Caller {
     pub(super) fn new(
         client: kube::Client,
-        path: String,
+        selection: Selection,
         clock: Clock,
         patience: Duration,
     ) -> Self {
         Self {
             client,
-            path,
+            path: selection.kind().path(selection.scope()),
+            selection,
             clock,
             patience,
         }
@@ -187,16 +190,21 @@ impl Caller {
     }
 
     async fn call(&self, verb: &'static str, query: &str) -> Result<Body, Failure> {
-        self.send(verb, format!("{}?{query}", self.path)).await
+        // every page of a list, every watch and every probe is of the same selection
+        let mut query = Serializer::new(query.to_owned());
+        self.selection.narrow(&mut query);
+        let uri = format!("{}?{}", self.path, query.finish());
+        self.send(verb, uri).await
     }
 
     async fn send(&self, verb: &'static str, uri: String) -> Result<Body, Failure> {
         let mut request = Request::get(&uri)
             .body(kube::client::Body::empty())
             .map_err(|error| Failure::Transport(format!("{uri} is no path: {error}")))?;
-        request
-            .headers_mut()
-            .insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(
+            ACCEPT,
+            HeaderValue::from_static(self.selection.accept(verb)),
+        );
         if verb == "watch" {
             // servers compress every event for itself, which clients take for the end of the stream
             request

@@ -81,6 +81,7 @@ impl Run {
             Err(failure) => return End::NotOpened(failure),
         };
         let opened = self.clock.now();
+        self.core.note_contact(opened);
         if listing.is_none() {
             machine.opened(opened);
             self.live(machine);
@@ -106,6 +107,7 @@ impl Run {
                 Heard::Nothing => return End::Closed,
             };
             let now = self.clock.now();
+            self.core.note_contact(now);
             if listing.is_some() {
                 patience.waited(now.saturating_duration_since(heard));
             }
@@ -221,10 +223,17 @@ impl Run {
     async fn events(
         &mut self,
         machine: &mut Machine,
-        events: impl Iterator<Item = Event>,
+        events: std::vec::IntoIter<Event>,
         now: Instant,
     ) -> Option<End> {
         let mut deltas = Vec::new();
+        if events
+            .as_slice()
+            .iter()
+            .any(|event| matches!(event, Event::Delta(..)))
+        {
+            self.core.note_event(now);
+        }
         for event in events {
             match event {
                 Event::Delta(kind, delta) => {
@@ -254,7 +263,6 @@ impl Run {
             }
         }
         self.told(machine, deltas).await;
-        self.core.note_event(now);
         None
     }
 

@@ -8,8 +8,9 @@ use crate::core::{InformerCore, Tended};
 use crate::delta::Delta;
 use crate::delta_fifo::state::Fifo;
 use crate::key::Key;
-use crate::kind::{Kind, Scope};
+use crate::kind::Kind;
 use crate::object::Object;
+use crate::selection::Selection;
 use crate::store::body::Body;
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -30,7 +31,7 @@ fn core(plural: &str, options: StoreOptions) -> Arc<InformerCore> {
         plural: plural.into(),
         namespaced: true,
     };
-    InformerCore::with(kind, Scope::All, options)
+    InformerCore::with(Selection::new(kind), options)
 }
 
 /// An object of about 3 KB.
