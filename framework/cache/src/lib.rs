@@ -75,7 +75,7 @@ pub use live::{Live, LiveCause, LiveError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
 pub use predicate::Predicate;
 pub use reference::Reference;
-pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
+pub use status::{Counters, Degraded, InformerState, InformerStatus, Latency, Tally, TroubleCause};
 pub use store::{Decoder, IndexSpec, Layout, MemoStatus, StoreOptions};
 pub use subscription::{Batch, SubscriberStatus, Subscription};
 pub use transform::Transform;

@@ -165,7 +165,9 @@ impl Run {
                     self.core.count(|counters| {
                         *counters.watch_ends.entry(cause(&end)).or_default() += 1
                     });
-                    machine.watch_ended(&end, self.clock.now());
+                    let now = self.clock.now();
+                    self.core.note_watch_ended(now);
+                    machine.watch_ended(&end, now);
                     let failure = match &end {
                         End::NotOpened(failure) | End::Error(failure) => Some(failure),
                         _ => None,
@@ -196,6 +198,7 @@ impl Run {
         }
         self.note(InformerState::Listing, machine, None);
         if list.token.is_none() {
+            self.core.note_list_begun(self.clock.now());
             self.complete = true;
             self.core
                 .count(|counters| *counters.relists.entry(list.reason.as_str()).or_default() += 1);
@@ -218,6 +221,7 @@ impl Run {
         let meta = self.page(machine, &list).await?;
         self.begin(machine, Some(&meta.version));
         if let Some(version) = machine.listed(&meta) {
+            self.core.note_list_read(self.clock.now());
             self.mark(What::ReplaceEnd {
                 version,
                 complete: self.complete,

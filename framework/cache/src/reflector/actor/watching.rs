@@ -30,7 +30,7 @@ impl Run {
         };
         let opened = self.clock.now();
         machine.opened(opened);
-        self.core.note_contact(opened);
+        self.core.note_watch_opened(opened);
         self.note(InformerState::Watching, machine, None);
         self.mark(What::Live(self.core.watch_opened()));
         let mut splitter = LineSplitter::new(self.options.max_object);
