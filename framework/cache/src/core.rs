@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::intake::Intake;
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
+use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::{Shared, Subscription};
@@ -44,11 +45,10 @@ const WATCH_WINDOW: usize = 16 * 1024;
 /// - An object that vanished unseen is reported as deleted, with its last known state and `certain: false`; another uid under a name is a deletion
 ///   and a creation.
 pub struct InformerCore {
-    kind: Kind,
-    scope: Scope,
+    selection: Selection,
     reader: Reader,
     keeper: Keeper,
-    intake: Intake,
+    opener: Opener,
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
     progress: watch::Sender<Progress>,
@@ -89,6 +89,7 @@ struct Progress {
 struct Health {
     state: InformerState,
     degraded: Option<Degraded>,
+    paged: Option<Arc<str>>,
     last_event: Option<Instant>,
     last_contact: Option<Instant>,
     /// When the list or watch at hand began, and what had been told before it.
@@ -101,22 +102,27 @@ struct Health {
 }
 
 impl InformerCore {
-    /// An informer of `kind` within `scope` that nobody keeps up to date yet; see [`informer`](crate::informer).
+    /// An informer of whole objects of `kind` within `scope`: the short form of [`InformerCore::select`].
     #[must_use]
     pub fn new(kind: Kind, scope: Scope) -> Arc<Self> {
-        Self::with(kind, scope, StoreOptions::default())
+        Self::select(Selection::new(kind).within(scope))
     }
 
-    /// As [`InformerCore::new`], with objects kept as `options` say.
+    /// An informer of `selection` that nobody keeps up to date yet; see [`informer`](crate::informer) and [`SharedInformers`](crate::SharedInformers).
     #[must_use]
-    pub fn with(kind: Kind, scope: Scope, options: StoreOptions) -> Arc<Self> {
+    pub fn select(selection: Selection) -> Arc<Self> {
+        Self::with(selection, StoreOptions::default())
+    }
+
+    /// As [`InformerCore::select`], with objects kept as `options` say.
+    #[must_use]
+    pub fn with(selection: Selection, options: StoreOptions) -> Arc<Self> {
         let (writer, reader) = store();
-        let keeper = Keeper::new(&kind, options);
+        let keeper = Keeper::new(selection.kind(), options);
         Arc::new(Self {
-            intake: keeper.intake(&kind),
+            opener: keeper.opener(&selection),
             keeper,
-            kind,
-            scope,
+            selection,
             reader,
             book: Mutex::new(Book {
                 writer,
@@ -137,16 +143,21 @@ impl InformerCore {
         })
     }
 
+    /// What is mirrored.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The kind that is mirrored.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.kind
+        self.selection.kind()
     }
 
     /// How much of it.
     #[must_use]
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        self.selection.scope()
     }
 
     /// Whether the store has had the whole state once; reads before that are refused.
@@ -258,8 +269,10 @@ impl InformerCore {
         let freshness = self.freshness(now);
         let health = lock(&self.health);
         InformerStatus {
-            resource: self.kind.resource(),
-            scope: self.scope.to_string(),
+            resource: self.kind().resource(),
+            version: self.kind().version.clone(),
+            scope: self.scope().to_string(),
+            selector: self.selection.qualifier(),
             state: health.state,
             synced: progress.synced,
             fresh: progress.fresh,
@@ -273,6 +286,7 @@ impl InformerCore {
             last_event_age: freshness.event_age,
             last_contact_age: freshness.contact_age,
             degraded: health.degraded.clone(),
+            paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
             subscribers: subscribers
@@ -294,8 +308,8 @@ impl InformerCore {
     }
 
     /// What objects go through when they arrive.
-    pub(crate) fn intake(&self) -> &Intake {
-        &self.intake
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
     }
 
     /// A number nobody else has: for sessions and watches.
@@ -317,18 +331,16 @@ impl InformerCore {
         count(&mut lock(&self.health).counters);
     }
 
-    /// Notes what the reflector does. Returns whether what is wrong changed.
-    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
+    /// Notes what the reflector does, and what is wrong.
+    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) {
         let mut health = lock(&self.health);
         health.state = state;
-        let same =
-            |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
-        let changed = match (&health.degraded, &degraded) {
-            (Some(before), Some(now)) => !same(before, now),
-            (before, now) => before.is_some() != now.is_some(),
-        };
         health.degraded = degraded;
-        changed
+    }
+
+    /// Notes why lists are not streamed.
+    pub(crate) fn note_paged(&self, reason: Option<Arc<str>>) {
+        lock(&self.health).paged = reason;
     }
 
     pub(crate) fn pending(&self) -> (usize, usize) {
@@ -359,21 +371,21 @@ impl InformerCore {
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
             self.count(|counters| counters.undecoded += 1);
-            tracing::warn!(resource = %self.kind, key = %error.key, reason = %error.reason, "object does not decode; others go on");
+            tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
         }
     }
 
     fn note_untransformed(&self, failed: &[(Key, String)]) {
         self.count(|counters| counters.untransformed += failed.len() as u64);
         for (key, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, reason, "transform failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, reason, "transform failed for an object; it is stored without it");
         }
     }
 
     fn note_unindexed(&self, failed: &[(Key, Arc<str>, String)]) {
         self.count(|counters| counters.unindexed += failed.len() as u64);
         for (key, index, reason) in failed {
-            tracing::warn!(resource = %self.kind, %key, %index, reason, "index failed for an object; it is stored without it");
+            tracing::warn!(resource = %self.kind(), %key, %index, reason, "index failed for an object; it is stored without it");
         }
     }
 }
@@ -382,9 +394,8 @@ impl fmt::Debug for InformerCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "informer of {} in {}: {:?}",
-            self.kind,
-            self.scope,
+            "informer of {}: {:?}",
+            self.selection,
             *self.progress.borrow()
         )
     }

@@ -12,9 +12,9 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use crate::intake::Intake;
 use crate::key::Key;
 use crate::object::{Meta, Object, Uid};
+use crate::opener::Opener;
 use crate::redact::describe;
 use crate::version::Version;
 
@@ -35,28 +35,22 @@ pub struct BadObject {
     pub damaged: bool,
 }
 
+/// Finds an object that is known already in exactly this state.
+pub(crate) type Known<'a> = &'a dyn Fn(&Key, &Meta) -> Option<Object>;
+
 /// Reads identity and version of the object in `json` and keeps a copy of it without `managedFields`.
 ///
 /// # Errors
 ///
 /// [`BadObject`] when the bytes are no JSON object, or name, version or deletion time are missing or malformed.
 pub fn open(json: &[u8]) -> Result<Object, BadObject> {
-    Intake::default().open(json)
+    Opener::default().open(json)
 }
 
 /// What can be told of an object whose bytes are incomplete: `head` is its beginning.
 #[must_use]
 pub fn oversized(head: &[u8], limit: usize) -> BadObject {
     refuse(head, format!("larger than the limit of {limit} bytes"))
-}
-
-/// The version in an object that has nothing else.
-pub(crate) fn bookmark(json: &[u8]) -> Option<Version> {
-    let version = serde_json::from_slice::<Shell<'_>>(json)
-        .ok()?
-        .metadata?
-        .resource_version?;
-    Some(Version::new(&version.0)).filter(|_| !version.0.is_empty())
 }
 
 /// What can still be told of an object that is JSON, but not what it should be.
@@ -75,32 +69,27 @@ fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
 }
 
 /// Who the object is and how fresh.
-pub(crate) fn identify(shell: Shell<'_>) -> Result<(Key, Meta), &'static str> {
-    let meta = shell.metadata.ok_or("metadata is missing")?;
-    let name = meta
-        .name
-        .filter(|name| !name.0.is_empty())
+pub(crate) fn identify(shell: &Shell<'_>) -> Result<(Key, Meta), &'static str> {
+    fn text<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
+        text.as_ref().map(|text| &*text.0)
+    }
+    let meta = shell.metadata.as_ref().ok_or("metadata is missing")?;
+    let name = text(&meta.name)
+        .filter(|name| !name.is_empty())
         .ok_or("metadata.name is missing")?;
-    let version = meta
-        .resource_version
-        .filter(|text| !text.0.is_empty())
+    let version = text(&meta.resource_version)
+        .filter(|version| !version.is_empty())
         .ok_or("metadata.resourceVersion is missing")?;
-    let deletion_timestamp = match meta.deletion_timestamp {
-        None => None,
-        Some(text) => Some(
-            text.0
-                .parse::<Timestamp>()
-                .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
-        ),
-    };
-    let key = Key::new(meta.namespace.as_ref().map(|text| text.0.as_ref()), &name.0);
-    let meta = Meta {
-        uid: Uid::from(meta.uid.as_ref().map_or("", |text| text.0.as_ref())),
-        resource_version: Version::new(&version.0),
+    let deleted = text(&meta.deletion_timestamp).map(str::parse::<Timestamp>);
+    let identity = Meta {
+        uid: Uid::from(text(&meta.uid).unwrap_or_default()),
+        resource_version: Version::new(version),
         generation: meta.generation,
-        deletion_timestamp,
+        deletion_timestamp: deleted
+            .transpose()
+            .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
     };
-    Ok((key, meta))
+    Ok((Key::new(text(&meta.namespace), name), identity))
 }
 
 /// The few members that are read of every object.

@@ -35,6 +35,17 @@ pub enum Item<'a> {
     Oversized(&'a [u8]),
 }
 
+/// Who takes the items of a list; see [`ListSplitter::push_to`].
+pub trait Sink {
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_>);
+
+    /// Takes the item that `bytes` begin with, if all of it is there, and returns how many bytes it has; `None` leaves it to the splitter to find its end.
+    ///
+    /// Finding the end of an item means looking at all of its bytes. Who parses them anyway can save half of the work.
+    fn front(&mut self, bytes: &[u8]) -> Option<usize>;
+}
+
 /// What a list says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListMeta {

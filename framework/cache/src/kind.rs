@@ -22,6 +22,33 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// A kind that is known at run time only, with objects in namespaces; see [`Kind::cluster_wide`]. Its objects are read as
+    /// [`DynamicObject`](kube::core::DynamicObject).
+    #[must_use]
+    pub fn new(
+        group: impl Into<String>,
+        version: impl Into<String>,
+        kind: impl Into<String>,
+        plural: impl Into<String>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            namespaced: true,
+        }
+    }
+
+    /// The same with objects outside of namespaces.
+    #[must_use]
+    pub fn cluster_wide(self) -> Self {
+        Self {
+            namespaced: false,
+            ..self
+        }
+    }
+
     /// The kind of a type known at compile time, from `k8s-openapi` or `#[derive(CustomResource)]`.
     #[must_use]
     pub fn of<K: kube::Resource<DynamicType = ()> + 'static>() -> Self {
@@ -69,6 +96,20 @@ impl Kind {
             _ => String::new(),
         };
         format!("/{root}{group}/{}{namespace}/{}", self.version, self.plural)
+    }
+}
+
+/// With objects in namespaces, which an `ApiResource` does not say; see [`Kind::cluster_wide`].
+impl From<&kube::core::ApiResource> for Kind {
+    fn from(resource: &kube::core::ApiResource) -> Self {
+        let kube::core::ApiResource {
+            group,
+            version,
+            kind,
+            plural,
+            ..
+        } = resource;
+        Self::new(group, version, kind, plural)
     }
 }
 

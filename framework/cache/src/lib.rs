@@ -41,6 +41,7 @@
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
 
+mod connect;
 mod core;
 mod delta;
 mod delta_fifo;
@@ -48,16 +49,17 @@ pub mod envelope;
 pub mod framing;
 mod indexer;
 mod informer;
-mod intake;
 mod key;
 mod kind;
 mod lister;
 mod live;
 mod object;
+mod opener;
 mod predicate;
 mod redact;
 mod reference;
 mod reflector;
+mod selection;
 mod status;
 mod store;
 mod subscription;
@@ -66,15 +68,18 @@ mod transform;
 mod version;
 
 pub use crate::core::{Freshness, InformerCore, WaitError};
+pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
-pub use lister::{Lister, ReadError};
+pub use lister::{Lister, Query, ReadError, Snapshot};
 pub use live::{Live, LiveCause, LiveError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
 pub use predicate::Predicate;
 pub use reference::Reference;
+pub use reflector::stream_lists::StreamLists;
+pub use selection::{Form, Selection, SelectionError};
 pub use status::{Counters, Degraded, InformerState, InformerStatus, Latency, Tally, TroubleCause};
 pub use store::{Decoder, IndexSpec, Layout, MemoStatus, StoreOptions};
 pub use subscription::{Batch, SubscriberStatus, Subscription};

@@ -10,8 +10,11 @@ use crate::core::InformerCore;
 use crate::key::Key;
 use crate::object::{DecodeError, Object};
 
+mod query;
 #[cfg(test)]
 mod tests;
+
+pub use query::{Query, Snapshot};
 
 /// Reads objects of one kind from memory; a clone costs one reference count. No read ever touches the network.
 ///

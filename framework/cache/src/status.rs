@@ -30,17 +30,19 @@ pub enum InformerState {
     Waiting,
     /// Asking the server whether it is still there.
     Probing,
+    /// The kind is gone from the server, as when its CRD was deleted: what is stored stays, and the kind is looked for until it returns.
+    Parked,
 }
 
 /// What kind of trouble an informer has, and with which verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Trouble {
     pub(crate) verb: &'static str,
     pub(crate) cause: TroubleCause,
 }
 
 /// What is behind a failing request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TroubleCause {
     /// The credentials are not accepted (401).
@@ -122,6 +124,10 @@ pub struct Counters {
     pub lists: u64,
     /// Lists begun, by reason; the first is `initial`.
     pub relists: BTreeMap<&'static str, u64>,
+    /// Lists begun as streams; they are among those by reason.
+    pub streamed: u64,
+    /// Times the server proved not to stream lists.
+    pub unstreamed: u64,
     /// Watches begun.
     pub watches: u64,
     /// Watches ended, by cause.
@@ -169,8 +175,12 @@ pub struct Counters {
 pub struct InformerStatus {
     /// The resource, such as `deployments.apps`.
     pub resource: String,
+    /// The version of the API its objects are read in, such as `v1`.
+    pub version: String,
     /// The namespace, or `*`.
     pub scope: String,
+    /// What is selected of it, empty for all; see [`Selection::qualifier`](crate::Selection::qualifier).
+    pub selector: String,
     /// What it is doing.
     pub state: InformerState,
     /// Whether the store has had the whole state once.
@@ -199,6 +209,8 @@ pub struct InformerStatus {
     pub last_contact_age: Option<Duration>,
     /// Why it does not work as it should.
     pub degraded: Option<Degraded>,
+    /// Why lists are read in pages, if the server cannot stream them.
+    pub paged: Option<Arc<str>>,
     /// Objects that cannot be read at all, with why.
     #[serde(serialize_with = "by_key")]
     pub unreadable: Vec<(Key, Arc<str>)>,

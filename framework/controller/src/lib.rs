@@ -52,7 +52,7 @@ mod trigger;
 
 pub use assemble::{Runnable, Wiring};
 pub use boatswain_cache::{
-    InformerStatus, Key, Lister, Live, LiveError, Predicate, ReadError, Reference,
+    ConnectOptions, InformerStatus, Key, Lister, Live, LiveError, Predicate, ReadError, Reference,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::limit::Exponential;

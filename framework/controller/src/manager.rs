@@ -186,11 +186,17 @@ fn run_to_end<S: Future<Output = &'static str>>(
         let config = cluster_config(&options).await?;
         let address = config.cluster_url.to_string();
         let clock = Clock::system();
-        let client = client::connect(config, options.limits, clock.clone(), io.handle().clone())
-            .map_err(|error| StartError::Client {
-                address: address.clone(),
-                cause: client::root_cause(&error),
-            })?;
+        let client = client::connect(
+            config,
+            &options.connections,
+            options.limits,
+            clock.clone(),
+            io.handle(),
+        )
+        .map_err(|error| StartError::Client {
+            address: address.clone(),
+            cause: client::root_cause(&error),
+        })?;
         let (crew, arbiters) = Crew::hire(shards);
         let launch = Launch {
             client,

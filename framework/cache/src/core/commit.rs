@@ -74,7 +74,7 @@ impl InformerCore {
                 if in_hand.begun > 2
                     && let Step::Key(key, pending) = step
                 {
-                    tracing::error!(resource = %self.kind, %key, "object keeps crashing the indexer; it is set aside");
+                    tracing::error!(resource = %self.kind(), %key, "object keeps crashing the indexer; it is set aside");
                     lock(&self.book).writer.set_aside(
                         key,
                         "it keeps crashing the indexer",

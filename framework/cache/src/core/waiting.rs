@@ -157,8 +157,8 @@ impl InformerCore {
         match select(pin!(wait), pin!(clock.sleep(limit))).await {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => Err(WaitError::TimedOut {
-                resource: self.kind.resource(),
-                scope: self.scope.to_string(),
+                resource: self.kind().resource(),
+                scope: self.scope().to_string(),
                 limit,
                 why: self.why_not(),
             }),
@@ -179,11 +179,11 @@ impl InformerCore {
     }
 
     async fn wait(&self, key: &Key, reached: impl Fn(&Progress) -> bool) -> Result<(), WaitError> {
-        if !self.scope.contains(key.namespace()) {
+        if !self.scope().contains(key.namespace()) {
             return Err(WaitError::OutOfScope {
-                resource: self.kind.resource(),
+                resource: self.kind().resource(),
                 key: key.clone(),
-                scope: self.scope.to_string(),
+                scope: self.scope().to_string(),
             });
         }
         let mut progress = self.progress.subscribe();
@@ -196,14 +196,14 @@ impl InformerCore {
         let Ok(last) = last else { return Ok(()) };
         if last.history != history {
             return Err(WaitError::SetBack {
-                resource: self.kind.resource(),
+                resource: self.kind().resource(),
                 key: key.clone(),
             });
         }
         if last.ended && !reached(&last) {
             return Err(WaitError::Ended {
-                resource: self.kind.resource(),
-                scope: self.scope.to_string(),
+                resource: self.kind().resource(),
+                scope: self.scope().to_string(),
             });
         }
         Ok(())

@@ -10,9 +10,10 @@ use serde::de::DeserializeOwned;
 use super::body::Body;
 use super::dictionary::Dictionary;
 use super::memo::{Decoded, Memo, MemoStatus, Outcome};
-use crate::intake::Intake;
 use crate::kind::Kind;
 use crate::object::{DecodeError, Object, Recall};
+use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::sync::lock;
 use crate::transform::Transform;
 
@@ -143,13 +144,18 @@ impl Keeper {
     }
 
     /// What objects go through when they arrive.
-    pub(crate) fn intake(&self, kind: &Kind) -> Intake {
+    pub(crate) fn opener(&self, selection: &Selection) -> Opener {
         let StoreOptions {
             transform,
             sensitive,
             ..
         } = &self.options;
-        Intake::new(Some(kind), transform.clone(), *sensitive, self.memo.clone())
+        Opener::new(
+            Some(selection),
+            transform.clone(),
+            *sensitive,
+            self.memo.clone(),
+        )
     }
 
     /// The object as it is to be kept; under the very key of the `stored` state that it follows, if any. Runs the code of users.

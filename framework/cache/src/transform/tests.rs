@@ -5,10 +5,11 @@ use super::Transform;
 use crate::core::InformerCore;
 use crate::delta::{Cause, Delta};
 use crate::delta_fifo::state::Fifo;
-use crate::intake::Intake;
 use crate::key::Key;
-use crate::kind::{Kind, Scope};
+use crate::kind::Kind;
 use crate::object::Path;
+use crate::opener::Opener;
+use crate::selection::Selection;
 use crate::store::StoreOptions;
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ fn object() -> Value {
 }
 
 fn taken_in(transform: Transform, object: &Value) -> Value {
-    let intake = Intake::new(None, transform, false, None);
-    let opened = intake.open(object.to_string().as_bytes()).unwrap();
+    let opener = Opener::new(None, transform, false, None);
+    let opened = opener.open(object.to_string().as_bytes()).unwrap();
     serde_json::from_slice(&opened.json()).unwrap()
 }
 
@@ -28,7 +29,7 @@ fn core(transform: Transform) -> Arc<InformerCore> {
         transform,
         ..StoreOptions::default()
     };
-    InformerCore::with(kind("apps", "Deployment"), Scope::All, options)
+    InformerCore::with(Selection::new(kind("apps", "Deployment")), options)
 }
 
 fn kind(group: &str, kind: &str) -> Kind {
@@ -44,7 +45,7 @@ fn kind(group: &str, kind: &str) -> Kind {
 /// The object goes through the commit; returns what is stored of it.
 fn put(core: &InformerCore, object: &Value) -> Value {
     let mut fifo = Fifo::new(None, 0);
-    let opened = core.intake().open(object.to_string().as_bytes()).unwrap();
+    let opened = core.opener().open(object.to_string().as_bytes()).unwrap();
     fifo.push(Delta::Seen(opened), None);
     core.hand_over(fifo.pop(9).unwrap());
     core.commit_in_hand();
@@ -126,14 +127,14 @@ fn an_object_a_closure_fails_for_is_stored_without_it_and_counted() {
 
 #[test]
 fn objects_of_lists_are_told_what_they_are() {
-    let intake = Intake::new(
-        Some(&kind("apps", "Deployment")),
+    let opener = Opener::new(
+        Some(&Selection::new(kind("apps", "Deployment"))),
         Transform::default(),
         false,
         None,
     );
     let json = |text: &str| -> Value {
-        serde_json::from_slice(&intake.open(text.as_bytes()).unwrap().json()).unwrap()
+        serde_json::from_slice(&opener.open(text.as_bytes()).unwrap().json()).unwrap()
     };
     let bare = json(r#" {"metadata":{"name":"a","resourceVersion":"1"}}"#);
     assert_eq!(bare["kind"], "Deployment");

@@ -8,8 +8,9 @@ use crate::core::{InformerCore, Tended};
 use crate::delta::Delta;
 use crate::delta_fifo::state::Fifo;
 use crate::key::Key;
-use crate::kind::{Kind, Scope};
+use crate::kind::Kind;
 use crate::object::Object;
+use crate::selection::Selection;
 use crate::store::body::Body;
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -30,7 +31,7 @@ fn core(plural: &str, options: StoreOptions) -> Arc<InformerCore> {
         plural: plural.into(),
         namespaced: true,
     };
-    InformerCore::with(kind, Scope::All, options)
+    InformerCore::with(Selection::new(kind), options)
 }
 
 /// An object of about 3 KB.
@@ -47,7 +48,7 @@ fn thing(number: usize, version: usize) -> Value {
 fn put(core: &InformerCore, objects: impl IntoIterator<Item = Value>) {
     let mut fifo = Fifo::new(core.low_water(), core.epoch());
     for object in objects {
-        let opened = core.intake().open(object.to_string().as_bytes()).unwrap();
+        let opened = core.opener().open(object.to_string().as_bytes()).unwrap();
         fifo.push(Delta::Seen(opened), None);
     }
     core.hand_over(fifo.pop(usize::MAX).unwrap());
