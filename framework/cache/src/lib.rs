@@ -47,6 +47,8 @@ mod delta;
 mod delta_fifo;
 pub mod envelope;
 pub mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod indexer;
 mod informer;
 mod key;
