@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
+use boatswain_supervision::Clock;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::key::Key;
@@ -15,10 +16,11 @@ use crate::opener::Opener;
 use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
 use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
-use crate::subscription::{Shared, Subscription};
+use crate::subscription::Shared;
 use crate::sync::lock;
 use crate::version::Version;
 
+mod audience;
 mod commit;
 mod freshness;
 #[cfg(test)]
@@ -62,6 +64,8 @@ pub struct InformerCore {
     pub(crate) relist_asked: Notify,
     numbers: AtomicU64,
     epoch: AtomicU64,
+    /// The clock of the actors around.
+    clock: OnceLock<Clock>,
     #[cfg(test)]
     stalled: std::sync::atomic::AtomicBool,
 }
@@ -138,6 +142,7 @@ impl InformerCore {
             relist_asked: Notify::new(),
             numbers: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
+            clock: OnceLock::new(),
             #[cfg(test)]
             stalled: std::sync::atomic::AtomicBool::new(false),
         })
@@ -228,24 +233,6 @@ impl InformerCore {
         self.note_unindexed(&failed);
     }
 
-    /// Adds a subscriber. It is told of every stored object first, with [`Cause::Initial`](crate::Cause::Initial).
-    ///
-    /// `notify` is called after something was added to its backlog, on the thread that added it: it should wake the subscriber and return.
-    pub fn subscribe(
-        &self,
-        name: impl Into<String>,
-        notify: impl Fn() + Send + Sync + 'static,
-    ) -> Subscription {
-        let mut book = lock(&self.book);
-        let subscription = Subscription::new(name.into(), Box::new(notify), self.reader.clone());
-        book.subscribers.push(Arc::downgrade(subscription.shared()));
-        drop(book);
-        if subscription.depth() > 0 {
-            subscription.shared().wake();
-        }
-        subscription
-    }
-
     /// The object as stored, decoded or not; `None` also before the informer is synced. [`Lister`](crate::Lister) tells these apart.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Object> {
@@ -291,7 +278,7 @@ impl InformerCore {
             undecodable,
             subscribers: subscribers
                 .iter()
-                .map(|subscriber| subscriber.status())
+                .map(|subscriber| subscriber.status(now))
                 .collect(),
             counters: health.counters.clone(),
         }

@@ -158,4 +158,6 @@ pub enum Cause {
     Relist,
     /// Nothing changed; the subscriber asked to hear of everything again.
     Resync,
+    /// The object is no longer mirrored, because its informer was removed from the view; it may well exist.
+    OutOfScope,
 }

@@ -93,6 +93,7 @@ fn assemble(
 
         let shared = core.clone();
         children.add(ChildSpec::actor("fifo", fifo, move |link| {
+            shared.clock_is(link.clock());
             DeltaFifo::new(shared.clone(), to_indexer.clone(), link)
         }));
 

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::core::InformerCore;
 use crate::key::Key;
 use crate::object::{DecodeError, Object};
+use crate::view::View;
 
 mod query;
 #[cfg(test)]
@@ -18,11 +19,12 @@ pub use query::{Query, Snapshot};
 
 /// Reads objects of one kind from memory; a clone costs one reference count. No read ever touches the network.
 ///
-/// Several informers of a kind, one per namespace, can be read as one. A single read tells four things apart: there is such an object, there is none,
+/// Several informers of a kind, one per namespace, can be read as one, also while they come and go (see [`View`]); they run as long as somebody reads
+/// them. A single read tells four things apart: there is such an object, there is none,
 /// nobody knows yet ([`ReadError::NotSynced`]), or it lies outside of what is mirrored ([`ReadError::OutOfScope`]); and an object that is no `K` is
 /// [`ReadError::Undecodable`], for its own key only.
 pub struct Lister<K> {
-    cores: Arc<[Arc<InformerCore>]>,
+    view: View,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -63,22 +65,28 @@ impl<K> Lister<K> {
     /// Reads several informers of one kind, with scopes that do not overlap, as one.
     #[must_use]
     pub fn over(cores: Vec<Arc<InformerCore>>) -> Self {
+        Self::of(View::over(cores.into_iter().map(Into::into).collect()))
+    }
+
+    /// Reads the informers of a view, also those that are added to it later.
+    #[must_use]
+    pub fn of(view: View) -> Self {
         Self {
-            cores: cores.into(),
+            view,
             kind: PhantomData,
         }
     }
 
-    /// The informers that are read.
+    /// The informers that are read, as they are now.
     #[must_use]
-    pub fn cores(&self) -> &[Arc<InformerCore>] {
-        &self.cores
+    pub fn cores(&self) -> Arc<[Arc<InformerCore>]> {
+        self.view.cores()
     }
 
     /// Whether every informer is synced.
     #[must_use]
     pub fn synced(&self) -> bool {
-        self.cores.iter().all(|core| core.synced())
+        self.view.synced()
     }
 
     /// The stored object without decoding it.
@@ -114,8 +122,8 @@ impl<K> Lister<K> {
     /// [`ReadError::NotSynced`], [`ReadError::NoSuchIndex`].
     pub fn keys_by_index(&self, index: &str, value: &str) -> Result<Vec<Key>, ReadError> {
         let mut keys = Vec::new();
-        for core in self.synced_cores() {
-            let found = core?.reader().keys_by_index(index, value);
+        for core in self.synced_cores()?.iter() {
+            let found = core.reader().keys_by_index(index, value);
             keys.extend(found.ok_or_else(|| ReadError::NoSuchIndex(index.to_owned()))?);
         }
         keys.sort_unstable();
@@ -136,48 +144,39 @@ impl<K> Lister<K> {
         read: impl Fn(&InformerCore) -> Option<Vec<Object>>,
         index: &str,
     ) -> Result<Vec<Object>, ReadError> {
-        let mut objects = Vec::new();
-        for core in self.synced_cores() {
-            objects.extend(read(core?).ok_or_else(|| ReadError::NoSuchIndex(index.to_owned()))?);
+        let (mut objects, cores) = (Vec::new(), self.synced_cores()?);
+        for core in cores.iter() {
+            objects.extend(read(core).ok_or_else(|| ReadError::NoSuchIndex(index.to_owned()))?);
         }
-        if self.cores.len() > 1 {
+        if cores.len() > 1 {
             objects.sort_unstable_by(|one, other| one.key().cmp(other.key()));
         }
         Ok(objects)
     }
 
-    fn synced_cores(&self) -> impl Iterator<Item = Result<&Arc<InformerCore>, ReadError>> {
-        self.cores.iter().map(|core| {
-            if core.synced() {
-                Ok(core)
-            } else {
-                Err(not_synced(core))
-            }
-        })
+    fn synced_cores(&self) -> Result<Arc<[Arc<InformerCore>]>, ReadError> {
+        let cores = self.cores();
+        match cores.iter().find(|core| !core.synced()) {
+            Some(core) => Err(not_synced(core)),
+            None => Ok(cores),
+        }
     }
 
     fn core_of(
         &self,
         namespace: Option<&str>,
         what: impl Fn() -> String,
-    ) -> Result<&InformerCore, ReadError> {
-        let core = self
-            .cores
-            .iter()
-            .find(|core| core.scope().contains(namespace))
-            .ok_or_else(|| {
-                let scopes: Vec<_> = self
-                    .cores
-                    .iter()
-                    .map(|core| core.scope().to_string())
-                    .collect();
-                ReadError::OutOfScope {
-                    what: what(),
-                    scopes: scopes.join(", "),
-                }
-            })?;
+    ) -> Result<Arc<InformerCore>, ReadError> {
+        let cores = self.cores();
+        let Some(core) = cores.iter().find(|core| core.scope().contains(namespace)) else {
+            let scopes: Vec<_> = cores.iter().map(|core| core.scope().to_string()).collect();
+            return Err(ReadError::OutOfScope {
+                what: what(),
+                scopes: scopes.join(", "),
+            });
+        };
         if core.synced() {
-            Ok(core)
+            Ok(core.clone())
         } else {
             Err(not_synced(core))
         }
@@ -243,7 +242,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     fn decode(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
         object.decode::<K>().inspect_err(|error| {
             if let Some(core) = self
-                .cores
+                .cores()
                 .iter()
                 .find(|core| core.scope().contains(error.key.namespace()))
             {
@@ -256,7 +255,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
 impl<K> Clone for Lister<K> {
     fn clone(&self) -> Self {
         Self {
-            cores: self.cores.clone(),
+            view: self.view.clone(),
             kind: PhantomData,
         }
     }
@@ -264,6 +263,6 @@ impl<K> Clone for Lister<K> {
 
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Lister").field(&self.cores).finish()
+        f.debug_tuple("Lister").field(&self.view).finish()
     }
 }

@@ -234,7 +234,7 @@ fn by_key<S: serde::Serializer>(
     )
 }
 
-fn as_seconds<S: serde::Serializer>(
+pub(crate) fn as_seconds<S: serde::Serializer>(
     age: &Option<Duration>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

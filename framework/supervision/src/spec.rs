@@ -258,8 +258,19 @@ impl SupervisorSpec {
         template: impl Fn(T) -> ChildSpec + Send + Sync + 'static,
     ) -> (SupervisorSpec, Dynamic<T>) {
         let spec = SupervisorSpec::new(id, Strategy::SimpleOneForOne);
-        let dynamic = Dynamic::new(spec.mailbox.address(), template);
+        let dynamic = spec.dynamic_children(template);
         (spec, dynamic)
+    }
+
+    /// A handle that starts children made from `template` under this supervisor while it runs, beside those it has from the start, and stops children again.
+    ///
+    /// A restart of the supervisor takes those that were added along; those it [has from the start](SupervisorSpec::children) are made anew. So whoever has
+    /// the latter made from what is wanted at that moment loses nothing.
+    pub fn dynamic_children<T>(
+        &self,
+        template: impl Fn(T) -> ChildSpec + Send + Sync + 'static,
+    ) -> Dynamic<T> {
+        Dynamic::new(self.mailbox.address(), template)
     }
 
     /// Sets how many failures in how much time make it give up.

@@ -144,11 +144,11 @@ impl InformerCore {
         let prepared = self.reader.prepare(steps, &self.keeper);
         let mut book = lock(&self.book);
         let applied = book.writer.apply(steps, prepared, watermark);
-        let mut woken = Vec::new();
+        let (mut woken, now) = (Vec::new(), self.now());
         book.subscribers
             .retain(|subscriber| match subscriber.upgrade() {
                 Some(subscriber) if !applied.changes.is_empty() => {
-                    subscriber.tell(&applied.changes);
+                    subscriber.tell(&applied.changes, now);
                     woken.push(subscriber);
                     true
                 }

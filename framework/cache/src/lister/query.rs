@@ -102,11 +102,11 @@ impl<K> Lister<K> {
     pub fn select_objects(&self, query: &Query) -> Result<Vec<Object>, ReadError> {
         if let Some(namespace) = &query.namespace {
             let core = self.core_of(Some(namespace), || format!("namespace {namespace}"))?;
-            return query.read(core);
+            return query.read(&core);
         }
         let mut objects = Vec::new();
-        for core in self.synced_cores() {
-            objects.extend(query.read(core?)?);
+        for core in self.synced_cores()?.iter() {
+            objects.extend(query.read(core)?);
         }
         objects.sort_unstable_by(|one, other| one.key().cmp(other.key()));
         Ok(objects)

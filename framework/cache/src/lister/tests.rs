@@ -222,7 +222,7 @@ fn a_snapshot_shows_one_moment_whatever_happens_while_it_is_gone_through() {
     let mut snapshot = lister.snapshot(&Query::all()).unwrap();
     assert_eq!(snapshot.len(), 4);
     assert_eq!(snapshot.next().unwrap().unwrap().spec.replicas, 1);
-    for core in lister.cores() {
+    for core in lister.cores().iter() {
         fill(core, &[]);
     }
     assert!(lister.list().unwrap().is_empty());
