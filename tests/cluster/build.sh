@@ -91,7 +91,7 @@ case ${1:-all} in
     built "$2"
     ;;
   all)
-    need openssl:openssl curl:curl kubernetes-client:kubectl
+    need openssl:openssl curl:curl kubernetes-client:kubectl util-linux:unshare iproute2:ip
     build 1.20
     build 1.36
     ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Does one thing to a control plane that up.sh made. The commands in its state folder call it.
-#   ctl.sh STATE start | start-apiserver [--no-wait] | stop-apiserver | compact | down
+#   ctl.sh STATE start | start-apiserver [--no-wait] | stop-apiserver | compact | save | restore | down
 set -euo pipefail
 state=$1 command=$2
 shift 2
@@ -112,6 +112,24 @@ case $command in
     [ -n "$revision" ] || fail "etcd did not tell its revision: $answer"
     etcd_post compaction "{\"revision\":\"$revision\",\"physical\":true}" >/dev/null
     echo "$revision"
+    ;;
+  save)
+    # stopped for a moment: its files are then as a crash would leave them, which etcd recovers from
+    kill -STOP -- "-$(cat etcd.pid)"
+    rm -rf etcd.saved
+    cp -r --sparse=always etcd etcd.saved || copied=no
+    kill -CONT -- "-$(cat etcd.pid)"
+    [ "${copied:-yes}" = yes ] || fail "etcd's files could not be copied"
+    ;;
+  restore)
+    [ -d etcd.saved ] || fail "nothing was saved"
+    destroy apiserver
+    destroy etcd
+    rm -rf etcd
+    cp -r --sparse=always etcd.saved etcd
+    start_etcd
+    start_apiserver
+    wait_until_ready
     ;;
   down)
     destroy controller-manager

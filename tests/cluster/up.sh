@@ -56,7 +56,7 @@ controller_manager_ports=(--secure-port=0)
 [ "$version" != 1.20.2 ] || controller_manager_ports+=(--port=0)
 declare -p bin port etcd_port owner controllers apiserver_flags controller_manager_ports >cluster.env
 cp "$here/audit-policy.yaml" .
-for command in start-apiserver stop-apiserver compact down; do
+for command in start-apiserver stop-apiserver compact save restore down; do
   printf '#!/bin/sh\nexec %q %q %s "$@"\n' "$here/ctl.sh" "$state" "$command" >"$command"
   chmod +x "$command"
 done

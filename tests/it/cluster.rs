@@ -2,13 +2,14 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
+mod blackhole;
 mod scenarios;
 
 mod oldest {
     use std::sync::Arc;
 
     use boatswain_tests::{Version, World};
-    use tokio::sync::OnceCell;
+    use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
 
     use crate::scenarios;
 
@@ -21,14 +22,21 @@ mod oldest {
         WORLD.get_or_init(fresh).await.clone()
     }
 
-    scenarios::tests!(shared(), fresh());
+    /// One that is hurt by one after the other.
+    async fn lent() -> OwnedMutexGuard<World> {
+        static WORLD: OnceCell<Arc<Mutex<World>>> = OnceCell::const_new();
+        let begin = async || Arc::new(Mutex::new(World::real(Version::Oldest).await));
+        WORLD.get_or_init(begin).await.clone().lock_owned().await
+    }
+
+    scenarios::tests!(shared(), fresh(), lent());
 }
 
 mod newest {
     use std::sync::Arc;
 
     use boatswain_tests::{Version, World};
-    use tokio::sync::OnceCell;
+    use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
 
     use crate::scenarios;
 
@@ -41,5 +49,12 @@ mod newest {
         WORLD.get_or_init(fresh).await.clone()
     }
 
-    scenarios::tests!(shared(), fresh());
+    /// One that is hurt by one after the other.
+    async fn lent() -> OwnedMutexGuard<World> {
+        static WORLD: OnceCell<Arc<Mutex<World>>> = OnceCell::const_new();
+        let begin = async || Arc::new(Mutex::new(World::real(Version::Newest).await));
+        WORLD.get_or_init(begin).await.clone().lock_owned().await
+    }
+
+    scenarios::tests!(shared(), fresh(), lent());
 }

@@ -16,5 +16,5 @@ mod simulated {
         Arc::new(World::sim().await)
     }
 
-    scenarios::tests!(world(), world());
+    scenarios::tests!(world(), world(), world());
 }

@@ -4,12 +4,13 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         core::v1::{ConfigMap, Event, Namespace},
+        rbac::v1::{Role, RoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, CustomResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use podautoscaler::api::{PodAutoscaler, PodAutoscalerSpec, PodAutoscalerStatus};
 use serde_json::json;
@@ -58,6 +59,61 @@ impl Space {
     /// The ConfigMaps of the namespace.
     pub fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Creates a ConfigMap, or gives it another value.
+    pub async fn put(&self, name: &str, value: &str) {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "value": value },
+        });
+        let params = PatchParams::apply("boatswain-tests").force();
+        eventually("the ConfigMap is written", async || {
+            self.config_maps()
+                .patch(name, &params, &Patch::Apply(&map))
+                .await
+                .map_err(|e| e.to_string())
+        })
+        .await;
+    }
+
+    /// Deletes a ConfigMap.
+    pub async fn remove(&self, name: &str) {
+        self.config_maps()
+            .delete(name, &DeleteParams::default())
+            .await
+            .expect("deleted");
+    }
+
+    pub(crate) async fn let_view(&self, user: &str) {
+        let role: Role = serde_json::from_value(json!({
+            "metadata": { "name": "look" },
+            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] }],
+        }))
+        .expect("a Role");
+        let binding: RoleBinding = serde_json::from_value(json!({
+            "metadata": { "name": "look" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "look" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+        }))
+        .expect("a RoleBinding");
+        let post = PostParams::default();
+        let roles = Api::<Role>::namespaced(self.client.clone(), &self.name);
+        if roles.get_opt("look").await.expect("an answer").is_none() {
+            roles.create(&post, &role).await.expect("a Role");
+        }
+        let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
+        bindings
+            .create(&post, &binding)
+            .await
+            .expect("a RoleBinding");
+    }
+
+    pub(crate) async fn let_view_no_more(&self) {
+        let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
+        bindings
+            .delete("look", &DeleteParams::default())
+            .await
+            .expect("deleted");
     }
 
     /// The client.

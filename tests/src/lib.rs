@@ -6,6 +6,7 @@
 
 pub mod audit;
 mod fixtures;
+pub mod mirror;
 mod process;
 mod proxy;
 mod real;
@@ -14,6 +15,7 @@ mod wait;
 mod world;
 
 pub use fixtures::{Space, autoscaler, deployment, install};
+pub use mirror::Mirror;
 pub use process::{Crew, redirected};
 pub use proxy::Proxy;
 pub use real::{RealServer, Version};

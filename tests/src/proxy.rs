@@ -23,6 +23,8 @@ pub struct Proxy {
 #[derive(Clone, Copy, Default)]
 struct Gate {
     held: bool,
+    /// Connections of an earlier era carry nothing any more.
+    era: u64,
     /// Connections of an earlier generation are broken.
     generation: u64,
 }
@@ -60,13 +62,22 @@ impl Proxy {
         self.gate.send_modify(|gate| gate.held = true);
     }
 
+    /// Lets nothing through any more on the connections there are, which stay open and silent; new ones work: what a firewall does that has forgotten
+    /// them.
+    pub fn strand(&self) {
+        self.gate.send_modify(|gate| gate.era += 1);
+    }
+
+    /// Breaks every connection and lets new ones through.
+    pub fn reset(&self) {
+        self.release();
+    }
+
     /// Breaks what was held, without delivering it, and lets new connections through.
     pub fn release(&self) {
         self.gate.send_modify(|gate| {
-            *gate = Gate {
-                held: false,
-                generation: gate.generation + 1,
-            }
+            gate.held = false;
+            gate.generation += 1;
         });
     }
 }
@@ -78,7 +89,7 @@ impl Drop for Proxy {
 }
 
 async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receiver<Gate>) {
-    let born = gate.borrow().generation;
+    let born = *gate.borrow();
     let pass = gate.clone();
     let forward = async {
         open(&pass, born).await;
@@ -95,7 +106,7 @@ async fn connect(client: TcpStream, target: SocketAddr, mut gate: watch::Receive
     };
     tokio::select! {
         biased;
-        _ = gate.wait_for(|gate| gate.generation != born) => {}
+        _ = gate.wait_for(|gate| gate.generation != born.generation) => {}
         () = forward => {}
     }
 }
@@ -104,7 +115,7 @@ async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     gate: &watch::Receiver<Gate>,
-    born: u64,
+    born: Gate,
 ) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
@@ -117,11 +128,12 @@ async fn pump(
 }
 
 /// Waits until traffic of this generation passes; for ever if it is broken, which `connect` hears of, but perhaps a moment later.
-async fn open(gate: &watch::Receiver<Gate>, born: u64) {
-    let passes = |gate: &Gate| !gate.held || gate.generation != born;
+async fn open(gate: &watch::Receiver<Gate>, born: Gate) {
+    let breaks = |gate: &Gate| gate.generation != born.generation;
+    let passes = |gate: &Gate| (!gate.held && gate.era == born.era) || breaks(gate);
     let mut gate = gate.clone();
     let broken = match gate.wait_for(passes).await {
-        Ok(gate) => gate.generation != born,
+        Ok(gate) => breaks(&gate),
         Err(_) => true,
     };
     if broken {

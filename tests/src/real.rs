@@ -106,6 +106,14 @@ impl RealServer {
     pub(crate) async fn compact(&self) {
         run(Command::new(self.state.path().join("compact"))).await;
     }
+
+    pub(crate) async fn save(&self) {
+        run(Command::new(self.state.path().join("save"))).await;
+    }
+
+    pub(crate) async fn restore(&self) {
+        run(Command::new(self.state.path().join("restore"))).await;
+    }
 }
 
 impl Drop for RealServer {

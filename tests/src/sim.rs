@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use boatswain_apisim::{ApiSim, Options, Server, WorldOptions};
+use boatswain_apisim::{ApiSim, Matcher, Options, Server, Snapshot, WorldOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ pub struct SimServer {
     address: SocketAddr,
     server: Mutex<Option<Server>>,
     world: JoinHandle<()>,
+    saved: Mutex<Option<Snapshot>>,
     /// Holds the kubeconfigs.
     _dir: TempDir,
     kubeconfig: PathBuf,
@@ -44,6 +45,7 @@ impl SimServer {
             server: Mutex::new(Some(server)),
             sim,
             world,
+            saved: Mutex::default(),
             _dir: dir,
             kubeconfig,
             viewer,
@@ -101,6 +103,27 @@ impl SimServer {
 
     pub(crate) fn compact(&self) {
         self.sim.compact();
+    }
+
+    pub(crate) fn save(&self) {
+        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.sim.snapshot());
+    }
+
+    pub(crate) fn restore(&self) {
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sim
+            .restore(saved.as_ref().expect("something was saved"));
+    }
+
+    pub(crate) fn let_view(&self, namespace: &str) {
+        let of = Matcher::any().resource("configmaps").namespace(namespace);
+        for verb in ["list", "watch"] {
+            self.sim.users().grant("viewer", of.clone().verb(verb));
+        }
+    }
+
+    pub(crate) fn let_view_no_more(&self) {
+        self.sim.users().reset("viewer");
     }
 }
 

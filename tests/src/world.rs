@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path};
 
 use kube::{Client, Config, config::Kubeconfig};
 
-use crate::{RealServer, SimServer, Version, audit::Request, install};
+use crate::{RealServer, SimServer, Space, Version, audit::Request, install};
 
 /// An API server, what it recorded of its requests, and the means to hurt it.
 pub enum World {
@@ -86,6 +86,38 @@ impl World {
         match self {
             Self::Sim(sim) => sim.revive().await,
             Self::Real(real) => real.revive().await,
+        }
+    }
+
+    /// Keeps everything there is, to [`World::restore`] later.
+    pub async fn save(&self) {
+        match self {
+            Self::Sim(sim) => sim.save(),
+            Self::Real(real) => real.save().await,
+        }
+    }
+
+    /// Goes back to what was kept by [`World::save`], as a server whose etcd is restored from a backup.
+    pub async fn restore(&self) {
+        match self {
+            Self::Sim(sim) => sim.restore(),
+            Self::Real(real) => real.restore().await,
+        }
+    }
+
+    /// Lets the viewer list and watch the ConfigMaps of `space`.
+    pub async fn let_view(&self, space: &Space) {
+        match self {
+            Self::Sim(sim) => sim.let_view(&space.name),
+            Self::Real(_) => space.let_view("viewer").await,
+        }
+    }
+
+    /// Takes back what [`World::let_view`] gave.
+    pub async fn let_view_no_more(&self, space: &Space) {
+        match self {
+            Self::Sim(sim) => sim.let_view_no_more(),
+            Self::Real(_) => space.let_view_no_more().await,
         }
     }
 

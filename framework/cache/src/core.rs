@@ -12,20 +12,25 @@ use tokio::sync::{Notify, Semaphore, watch};
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
+use crate::opener::Opener;
 use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
-use crate::store::{IndexSpec, Reader, Writer, store};
+use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
 use crate::subscription::Shared;
 use crate::sync::lock;
 use crate::version::Version;
 
 mod audience;
 mod commit;
+mod freshness;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use commit::InHand;
-pub(crate) use commit::Permit;
+pub(crate) use commit::{Permit, Tended};
+pub use freshness::Freshness;
+pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 1024;
@@ -44,6 +49,8 @@ const WATCH_WINDOW: usize = 16 * 1024;
 pub struct InformerCore {
     selection: Selection,
     reader: Reader,
+    keeper: Keeper,
+    opener: Opener,
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
     progress: watch::Sender<Progress>,
@@ -76,13 +83,19 @@ struct Progress {
     low_water: Option<Version>,
     /// The last request for a consistent list that was answered.
     relisted: u64,
+    /// Counts how often the server was found to be set back.
+    history: u64,
+    /// Nobody keeps the store up to date any more.
+    ended: bool,
 }
 
 #[derive(Default)]
 struct Health {
     state: InformerState,
     degraded: Option<Degraded>,
+    paged: Option<Arc<str>>,
     last_event: Option<Instant>,
+    last_contact: Option<Instant>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -99,8 +112,17 @@ impl InformerCore {
     /// An informer of `selection` that nobody keeps up to date yet; see [`informer`](crate::informer) and [`SharedInformers`](crate::SharedInformers).
     #[must_use]
     pub fn select(selection: Selection) -> Arc<Self> {
+        Self::with(selection, StoreOptions::default())
+    }
+
+    /// As [`InformerCore::select`], with objects kept as `options` say.
+    #[must_use]
+    pub fn with(selection: Selection, options: StoreOptions) -> Arc<Self> {
         let (writer, reader) = store();
+        let keeper = Keeper::new(selection.kind(), options);
         Arc::new(Self {
+            opener: keeper.opener(&selection),
+            keeper,
             selection,
             reader,
             book: Mutex::new(Book {
@@ -172,35 +194,6 @@ impl InformerCore {
             .await;
     }
 
-    /// Whether the store is at or after `version` as far as `key` is concerned.
-    ///
-    /// Versions without an order are reached only by meeting exactly this one.
-    #[must_use]
-    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
-        self.is_at(self.low_water().as_ref(), key, version)
-    }
-
-    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
-        low_water.is_some_and(|low| low.has_reached(version))
-            || self
-                .reader
-                .get(key)
-                .is_some_and(|object| object.meta().resource_version.has_reached(version))
-    }
-
-    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` then see it. Bound the wait, for
-    /// an informer that cannot reach its server makes it long.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Nothing is lost by dropping it.
-    pub async fn wait_for(&self, key: &Key, version: &Version) {
-        let mut progress = self.progress.subscribe();
-        let _ = progress
-            .wait_for(|progress| self.is_at(progress.low_water.as_ref(), key, version))
-            .await;
-    }
-
     /// Asks for a consistent list now, such as a leader wants before it acts, and returns its number for [`InformerCore::wait_relisted`]. Unchanged
     /// objects change nothing. The request outlives crashes of the actors.
     pub fn relist(&self) -> u64 {
@@ -252,11 +245,12 @@ impl InformerCore {
             .filter_map(Weak::upgrade)
             .collect();
         let progress = self.progress.borrow().clone();
-        let (objects, bytes) = self.reader.size();
+        let size = self.reader.size();
         let undecodable = lock(&self.undecodable)
             .iter()
             .map(|(key, (_, reason))| (key.clone(), reason.clone()))
             .collect();
+        let freshness = self.freshness(now);
         let health = lock(&self.health);
         InformerStatus {
             resource: self.kind().resource(),
@@ -267,13 +261,16 @@ impl InformerCore {
             synced: progress.synced,
             fresh: progress.fresh,
             low_water: progress.low_water.map(|version| version.to_string()),
-            objects,
-            bytes,
+            objects: size.objects,
+            bytes: size.bytes,
+            json_bytes: size.json_bytes,
+            dictionary_bytes: self.keeper.dictionary(),
+            memo: self.keeper.memo(),
             pending: health.pending,
-            last_event_age: health
-                .last_event
-                .map(|at| now.saturating_duration_since(at)),
+            last_event_age: freshness.event_age,
+            last_contact_age: freshness.contact_age,
             degraded: health.degraded.clone(),
+            paged: health.paged.clone(),
             unreadable: self.reader.all_unreadable(),
             undecodable,
             subscribers: subscribers
@@ -292,6 +289,11 @@ impl InformerCore {
 
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    /// What objects go through when they arrive.
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
     }
 
     /// A number nobody else has: for sessions and watches.
@@ -313,22 +315,16 @@ impl InformerCore {
         count(&mut lock(&self.health).counters);
     }
 
-    /// Notes what the reflector does. Returns whether what is wrong changed.
-    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) -> bool {
+    /// Notes what the reflector does, and what is wrong.
+    pub(crate) fn note_state(&self, state: InformerState, degraded: Option<Degraded>) {
         let mut health = lock(&self.health);
         health.state = state;
-        let same =
-            |one: &Degraded, other: &Degraded| (one.verb, one.cause) == (other.verb, other.cause);
-        let changed = match (&health.degraded, &degraded) {
-            (Some(before), Some(now)) => !same(before, now),
-            (before, now) => before.is_some() != now.is_some(),
-        };
         health.degraded = degraded;
-        changed
     }
 
-    pub(crate) fn note_event(&self, now: Instant) {
-        lock(&self.health).last_event = Some(now);
+    /// Notes why lists are not streamed.
+    pub(crate) fn note_paged(&self, reason: Option<Arc<str>>) {
+        lock(&self.health).paged = reason;
     }
 
     pub(crate) fn pending(&self) -> (usize, usize) {
@@ -359,6 +355,13 @@ impl InformerCore {
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
             tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
+        }
+    }
+
+    fn note_untransformed(&self, failed: &[(Key, String)]) {
+        self.count(|counters| counters.untransformed += failed.len() as u64);
+        for (key, reason) in failed {
+            tracing::warn!(resource = %self.kind(), %key, reason, "transform failed for an object; it is stored without it");
         }
     }
 

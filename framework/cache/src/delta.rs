@@ -94,10 +94,16 @@ impl Change {
     /// Which key changed.
     #[must_use]
     pub fn key(&self) -> &Key {
+        self.latest().key()
+    }
+
+    /// The newest state known of the key: after a deletion the last one before it.
+    #[must_use]
+    pub fn latest(&self) -> &Object {
         match self {
             Self::Created(object)
             | Self::Updated { new: object, .. }
-            | Self::Deleted { last: object, .. } => object.key(),
+            | Self::Deleted { last: object, .. } => object,
         }
     }
 

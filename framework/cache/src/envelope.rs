@@ -8,11 +8,13 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::key::Key;
 use crate::object::{Meta, Object, Uid};
+use crate::opener::Opener;
 use crate::redact::describe;
 use crate::version::Version;
 
@@ -33,36 +35,27 @@ pub struct BadObject {
     pub damaged: bool,
 }
 
+/// Finds an object that is known already in exactly this state.
+pub(crate) type Known<'a> = &'a dyn Fn(&Key, &Meta) -> Option<Object>;
+
 /// Reads identity and version of the object in `json` and keeps a copy of it without `managedFields`.
 ///
 /// # Errors
 ///
 /// [`BadObject`] when the bytes are no JSON object, or name, version or deletion time are missing or malformed.
 pub fn open(json: &[u8]) -> Result<Object, BadObject> {
-    let shell: Shell<'_> = serde_json::from_slice(json).map_err(|error| {
-        let damaged = matches!(error.classify(), Category::Syntax | Category::Eof);
-        bad(json, describe(&error), damaged)
-    })?;
-    identify(json, shell).map_err(|reason| bad(json, reason.to_owned(), false))
+    Opener::default().open(json)
 }
 
 /// What can be told of an object whose bytes are incomplete: `head` is its beginning.
 #[must_use]
 pub fn oversized(head: &[u8], limit: usize) -> BadObject {
-    bad(
-        head,
-        format!("larger than the limit of {limit} bytes"),
-        false,
-    )
+    refuse(head, format!("larger than the limit of {limit} bytes"))
 }
 
-/// The version in an object that has nothing else.
-pub(crate) fn bookmark(json: &[u8]) -> Option<Version> {
-    let version = serde_json::from_slice::<Shell<'_>>(json)
-        .ok()?
-        .metadata?
-        .resource_version?;
-    Some(Version::new(&version.0)).filter(|_| !version.0.is_empty())
+/// What can still be told of an object that is JSON, but not what it should be.
+pub(crate) fn refuse(json: &[u8], reason: String) -> BadObject {
+    bad(json, reason, false)
 }
 
 fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
@@ -75,40 +68,60 @@ fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
     }
 }
 
-fn identify(json: &[u8], shell: Shell<'_>) -> Result<Object, &'static str> {
-    let meta = shell.metadata.ok_or("metadata is missing")?;
-    let name = meta
-        .name
-        .filter(|name| !name.0.is_empty())
+/// Who the object is and how fresh.
+pub(crate) fn identify(shell: &Shell<'_>) -> Result<(Key, Meta), &'static str> {
+    fn text<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
+        text.as_ref().map(|text| &*text.0)
+    }
+    let meta = shell.metadata.as_ref().ok_or("metadata is missing")?;
+    let name = text(&meta.name)
+        .filter(|name| !name.is_empty())
         .ok_or("metadata.name is missing")?;
-    let version = meta
-        .resource_version
-        .filter(|text| !text.0.is_empty())
+    let version = text(&meta.resource_version)
+        .filter(|version| !version.is_empty())
         .ok_or("metadata.resourceVersion is missing")?;
-    let deletion_timestamp = match meta.deletion_timestamp {
-        None => None,
-        Some(text) => Some(
-            text.0
-                .parse::<Timestamp>()
-                .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
-        ),
+    let deleted = text(&meta.deletion_timestamp).map(str::parse::<Timestamp>);
+    let identity = Meta {
+        uid: Uid::from(text(&meta.uid).unwrap_or_default()),
+        resource_version: Version::new(version),
+        generation: meta.generation,
+        deletion_timestamp: deleted
+            .transpose()
+            .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
     };
-    Ok(Object::new(
-        Key::new(meta.namespace.as_ref().map(|text| text.0.as_ref()), &name.0),
-        Meta {
-            uid: Uid::from(meta.uid.as_ref().map_or("", |text| text.0.as_ref())),
-            resource_version: Version::new(&version.0),
-            generation: meta.generation,
-            deletion_timestamp,
-        },
-        without(json, meta.managed_fields),
-    ))
+    Ok((Key::new(text(&meta.namespace), name), identity))
 }
 
+/// The few members that are read of every object.
 #[derive(Deserialize)]
-struct Shell<'a> {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Shell<'a> {
+    api_version: Option<IgnoredAny>,
+    kind: Option<IgnoredAny>,
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
+}
+
+impl<'a> Shell<'a> {
+    pub(crate) fn read(json: &'a [u8]) -> Result<Self, BadObject> {
+        serde_json::from_slice(json).map_err(|error| {
+            let damaged = matches!(error.classify(), Category::Syntax | Category::Eof);
+            bad(json, describe(&error), damaged)
+        })
+    }
+
+    /// Whether the object does not say of which kind it is.
+    pub(crate) fn is_untyped(&self) -> bool {
+        self.api_version.is_none() && self.kind.is_none()
+    }
+
+    /// Where the managed fields stand in `json`, which the shell was read from, with one comma; empty if there are none.
+    pub(crate) fn managed_fields(&self, json: &[u8]) -> Range<usize> {
+        let value = self.metadata.as_ref().and_then(|meta| meta.managed_fields);
+        value
+            .and_then(|value| member(json, value.get()))
+            .unwrap_or(0..0)
+    }
 }
 
 #[derive(Deserialize)]
@@ -132,17 +145,6 @@ struct Metadata<'a> {
 /// A string borrowed from the bytes unless it has escapes; serde borrows a bare `Cow` field, but not one inside an `Option`.
 #[derive(Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
-
-/// A copy of `json` without the member whose value is `value`, which must be a part of `json`.
-fn without(json: &[u8], value: Option<&RawValue>) -> Vec<u8> {
-    let cut = value
-        .and_then(|value| member(json, value.get()))
-        .unwrap_or(0..0);
-    let mut kept = Vec::with_capacity(json.len() - cut.len());
-    kept.extend_from_slice(json.get(..cut.start).unwrap_or_default());
-    kept.extend_from_slice(json.get(cut.end..).unwrap_or_default());
-    kept
-}
 
 /// The span of the member `"managedFields": value` including one comma. `None` if its name is written with escapes: it then stays.
 fn member(json: &[u8], value: &str) -> Option<Range<usize>> {

@@ -11,24 +11,37 @@ use crate::delta_fifo::actor::DeltaFifo;
 use crate::framing::MAX_ITEM;
 use crate::indexer::actor::Indexer;
 use crate::reflector::actor::Reflector;
+use crate::reflector::stream_lists::StreamLists;
 
 #[cfg(test)]
 mod tests;
 
-/// How an informer talks to its server.
+/// Lists read at once by default.
+const LISTS: usize = 4;
+
+/// How an informer talks to its server. Clones share what is behind [`InformerOptions::lists`] and [`InformerOptions::stream_lists`].
 #[derive(Clone, Debug)]
 pub struct InformerOptions {
     /// Items asked for per page of a list. Default 500, as kubectl and client-go.
     pub page_size: u32,
     /// Largest object in bytes; larger ones are set aside by name. Default 16 MiB, far above what etcd stores.
     pub max_object: usize,
-    /// How long a request may take to be answered, and a list to send its next bytes. Default 30 s.
+    /// How long a request may take to be answered, and a list to send its next bytes. Default 30 s; a list is given up, too, when all its waits
+    /// together exceed ten times this.
     pub answer: Duration,
     /// How long a watch may be silent before the server is asked for its version. Default 3 minutes; a kind that proves to be merely quiet doubles it
     /// for itself, up to an hour.
     pub silence: Duration,
-    /// Taken while a list is read: share one among informers so that not all of them list at once. Default none.
+    /// Taken while a list is read, so that not all informers list at once; a streamed list holds its place until its end. Default a new gate for 4:
+    /// clones of these options share it, and whoever starts several informers should clone. It is not one for the whole process by itself, for then
+    /// runs on virtual time would wait for each other.
     pub lists: Option<Arc<Semaphore>>,
+    /// Where the gate is contended, the first list of an informer steps back for a random time up to this before it queues, so that many processes
+    /// started together do not list in step. Nobody who is alone waits. Default 1 s.
+    pub spread: Duration,
+    /// Lists are streamed (`sendInitialEvents`, Kubernetes 1.27 and later) and bounded in the memory they cost the server. Where a server refuses that,
+    /// ignores it or never ends it, they are read in pages, and it is remembered here. Default a new memory; `None` turns streaming off.
+    pub stream_lists: Option<StreamLists>,
     /// Where the indexer runs, and with it the index functions of users: not beside the I/O of reflectors, which one that blocks would hold up. Default
     /// the thread of the informer.
     pub indexer: Option<Thread>,
@@ -41,7 +54,9 @@ impl Default for InformerOptions {
             max_object: MAX_ITEM,
             answer: Duration::from_secs(30),
             silence: Duration::from_secs(180),
-            lists: None,
+            lists: Some(Arc::new(Semaphore::new(LISTS))),
+            spread: Duration::from_secs(1),
+            stream_lists: Some(StreamLists::new()),
             indexer: None,
         }
     }

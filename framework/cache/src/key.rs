@@ -10,28 +10,19 @@ mod tests;
 
 /// The namespace and name of an object of one kind: the identity under which everything here is stored, queued and looked up.
 ///
-/// A clone costs one reference count. Written and parsed as `namespace/name`, or `name` alone for kinds without namespaces.
+/// A clone costs one reference count, and the text is freed with the last holder: there is no table of names that could grow.
+/// Written and parsed as `namespace/name`, or `name` alone for kinds without namespaces; Kubernetes allows no slash in either.
 /// Keys sort by namespace, then by name. The uid is no part of it: two incarnations of a name share the key.
 #[derive(Clone)]
-pub struct Key {
-    text: Arc<str>,
-    /// Bytes of the namespace; the slash follows it unless there is none.
-    namespace: u32,
-}
+pub struct Key(Arc<str>);
 
 impl Key {
     /// The key of `name` in `namespace`, or of a cluster-wide object when `namespace` is `None` or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace.filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => Self {
-                text: Arc::from(format!("{namespace}/{name}")),
-                namespace: u32::try_from(namespace.len()).unwrap_or(u32::MAX),
-            },
-            None => Self {
-                text: Arc::from(name),
-                namespace: 0,
-            },
+            Some(namespace) => Self(Arc::from(format!("{namespace}/{name}"))),
+            None => Self(Arc::from(name)),
         }
     }
 
@@ -54,32 +45,39 @@ impl Key {
     /// The namespace, or `None` for an object that lives in none.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        match self.namespace {
-            0 => None,
-            length => self.text.get(..length as usize),
-        }
+        self.parts().0
     }
 
     /// The name within its namespace.
     #[must_use]
     pub fn name(&self) -> &str {
-        match self.namespace {
-            0 => &self.text,
-            length => self.text.get(length as usize + 1..).unwrap_or_default(),
-        }
+        self.parts().1
     }
 
     /// The key as text, `namespace/name` or `name`.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0
+    }
+
+    /// Whether both are the same text in memory.
+    pub(crate) fn is_same_text(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn parts(&self) -> (Option<&str>, &str) {
+        memchr::memchr(b'/', self.0.as_bytes()).map_or((None, &self.0), |slash| {
+            (
+                self.0.get(..slash),
+                self.0.get(slash + 1..).unwrap_or_default(),
+            )
+        })
     }
 }
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.text, &other.text)
-            || (self.namespace == other.namespace && self.text == other.text)
+        self.is_same_text(other) || self.0 == other.0
     }
 }
 
@@ -87,13 +85,16 @@ impl Eq for Key {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.0.hash(state);
     }
 }
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
+        if self.is_same_text(other) {
+            return Ordering::Equal;
+        }
+        self.parts().cmp(&other.parts())
     }
 }
 
@@ -105,13 +106,13 @@ impl PartialOrd for Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 

@@ -30,7 +30,7 @@
 //!         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tides", "namespace": "default"}, "data": {"high": "noon"},
 //!     })).unwrap();
 //!     let key = Key::new(Some("default"), "tides");
-//!     core.wait_for(&key, &written["metadata"]["resourceVersion"].as_str().unwrap().into()).await;
+//!     core.wait_for(&key, &written["metadata"]["resourceVersion"].as_str().unwrap().into()).await.unwrap();
 //!     let tides = Lister::<ConfigMap>::new(core).get(&key).unwrap().unwrap();
 //!     assert_eq!(tides.data.as_ref().unwrap()["high"], "noon");
 //!     tree.stop(Duration::from_secs(5)).await.unwrap();
@@ -41,6 +41,7 @@
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
 
+mod connect;
 mod core;
 mod delta;
 mod delta_fifo;
@@ -52,28 +53,39 @@ mod informer;
 mod key;
 mod kind;
 mod lister;
+mod live;
 mod object;
+mod opener;
+mod predicate;
 mod redact;
+mod reference;
 mod reflector;
 mod selection;
 mod status;
 mod store;
 mod subscription;
 mod sync;
+mod transform;
 mod version;
 mod view;
 
-pub use crate::core::InformerCore;
+pub use crate::core::{Freshness, InformerCore, WaitError};
+pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
 pub use factory::{SharedInformer, SharedInformers};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};
-pub use lister::{Lister, ReadError};
+pub use lister::{Lister, Query, ReadError, Snapshot};
+pub use live::{Live, LiveCause, LiveError};
 pub use object::{DecodeError, Meta, Object, OwnerRef, Path, Uid};
+pub use predicate::Predicate;
+pub use reference::Reference;
+pub use reflector::stream_lists::StreamLists;
 pub use selection::{Form, Selection, SelectionError};
 pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
-pub use store::IndexSpec;
+pub use store::{Decoder, IndexSpec, Layout, MemoStatus, StoreOptions};
 pub use subscription::{Batch, SubscribeOptions, SubscriberStatus, Subscription};
+pub use transform::Transform;
 pub use version::Version;
 pub use view::{View, ViewError};

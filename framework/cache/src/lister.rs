@@ -11,8 +11,11 @@ use crate::key::Key;
 use crate::object::{DecodeError, Object};
 use crate::view::View;
 
+mod query;
 #[cfg(test)]
 mod tests;
+
+pub use query::{Query, Snapshot};
 
 /// Reads objects of one kind from memory; a clone costs one reference count. No read ever touches the network.
 ///

@@ -1,62 +1,30 @@
 //! A cached object: parsed identity, the rest as bytes until asked for.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::key::Key;
 use crate::redact::describe;
-use crate::store::layout::Body;
-use crate::version::Version;
+use crate::store::body::Body;
+use crate::store::memo::{Decoded, Memo, Outcome};
 
+mod cut;
+mod meta;
 mod path;
 #[cfg(test)]
 mod tests;
 
+pub use meta::{Meta, Uid};
 pub use path::Path;
 
-/// One incarnation of a name: objects of the same name created one after the other differ in it.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Uid(Arc<str>);
-
-impl From<&str> for Uid {
-    fn from(text: &str) -> Self {
-        Self(Arc::from(text))
-    }
-}
-
-impl fmt::Display for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The part of an object's metadata that is parsed when it arrives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meta {
-    /// Incarnation of the name; empty if the server gives none.
-    pub uid: Uid,
-    /// State of the object in the server's history.
-    pub resource_version: Version,
-    /// Counts changes of the desired state, for kinds that count them.
-    pub generation: Option<i64>,
-    /// When its deletion was asked for; it is then only waiting for finalizers.
-    pub deletion_timestamp: Option<Timestamp>,
-}
-
-/// An object as the server sent it, without `managedFields`.
+/// An object as the server sent it, but for what its informer was told to leave out: `managedFields` by default.
 ///
 /// A clone costs one reference count, and nothing of it can be changed. How the bytes are kept is not part of the interface.
 #[derive(Clone)]
@@ -66,10 +34,30 @@ struct Inner {
     key: Key,
     meta: Meta,
     body: Body,
-    decoded: OnceLock<(TypeId, Result<Decoded, DecodeError>)>,
+    recall: Recall,
+    /// Whether the memo knows this object.
+    noted: AtomicBool,
 }
 
-type Decoded = Arc<dyn Any + Send + Sync>;
+/// What becomes of the outcome of a decoding.
+#[derive(Clone)]
+pub(crate) enum Recall {
+    /// It is for the one who asked.
+    Never,
+    /// It is remembered while there is room.
+    Memo(Arc<Memo>),
+    /// It was decoded once and for all.
+    Pinned(Arc<Outcome>),
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let address = std::ptr::from_ref(self) as usize;
+        if let (Recall::Memo(memo), true) = (&self.recall, self.noted.load(Ordering::Relaxed)) {
+            memo.forget(address);
+        }
+    }
+}
 
 /// An owner named by an object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -89,13 +77,32 @@ pub struct OwnerRef {
 }
 
 impl Object {
-    pub(crate) fn new(key: Key, meta: Meta, json: Vec<u8>) -> Self {
+    pub(crate) fn new(key: Key, meta: Meta, body: Body, recall: Recall) -> Self {
         Self(Arc::new(Inner {
             key,
             meta,
-            body: Body::keep(json),
-            decoded: OnceLock::new(),
+            body,
+            recall,
+            noted: AtomicBool::new(false),
         }))
+    }
+
+    /// The same object kept in another way, under a `key` that is equal to its own.
+    pub(crate) fn kept(&self, key: &Key, body: Body, recall: Recall) -> Self {
+        Self::new(key.clone(), self.meta().clone(), body, recall)
+    }
+
+    pub(crate) fn body(&self) -> &Body {
+        &self.0.body
+    }
+
+    pub(crate) fn recall(&self) -> &Recall {
+        &self.0.recall
+    }
+
+    /// Whether both are one in memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Namespace and name.
@@ -110,7 +117,7 @@ impl Object {
         &self.0.meta
     }
 
-    /// The object as JSON without `managedFields`.
+    /// The object as JSON, as it is kept.
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.0.body.json()
@@ -126,7 +133,7 @@ impl Object {
     #[must_use]
     pub fn is_same_state(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.0.meta, &other.0.meta);
-        Arc::ptr_eq(&self.0, &other.0)
+        self.is_same(other)
             || (mine.uid == theirs.uid && mine.resource_version == theirs.resource_version)
     }
 
@@ -139,7 +146,7 @@ impl Object {
     /// Every string, number or boolean at `path`, as text.
     #[must_use]
     pub fn values(&self, path: &Path) -> Vec<String> {
-        path.values(&self.json())
+        self.0.body.read(|json| path.values(json))
     }
 
     /// Labels; empty if the object has none.
@@ -168,10 +175,12 @@ impl Object {
 
     /// Parses one part of the metadata; what no server would have accepted counts as absent.
     fn metadata<T: DeserializeOwned + Default>(&self, part: &'static str) -> T {
-        path::member(&self.json(), &["metadata", part]).unwrap_or_default()
+        let found = |json: &[u8]| path::member(json, &["metadata", part]);
+        self.0.body.read(found).unwrap_or_default()
     }
 
-    /// The object as a `K`. The outcome for the first type asked for is kept with the object, so that later readers do not decode again.
+    /// The object as a `K`. An object that is read often is decoded once: its informer remembers the outcomes of recent reads, within a bound, and so
+    /// does one that was told to decode every object when it arrives. Those of Secrets are never kept.
     ///
     /// # Errors
     ///
@@ -179,29 +188,30 @@ impl Object {
     pub fn decode<K: DeserializeOwned + Send + Sync + 'static>(
         &self,
     ) -> Result<Arc<K>, DecodeError> {
-        let (kind, kept) = self.0.decoded.get_or_init(|| {
-            (
-                TypeId::of::<K>(),
-                self.parse::<K>().map(|object| object as Decoded),
-            )
-        });
-        if *kind != TypeId::of::<K>() {
-            return self.parse();
-        }
-        match kept.clone()?.downcast::<K>() {
+        let kind = TypeId::of::<K>();
+        let decoded = match &self.0.recall {
+            Recall::Memo(memo) => {
+                self.0.noted.store(true, Ordering::Relaxed);
+                let size = self.0.body.json_size();
+                memo.recall(Arc::as_ptr(&self.0) as usize, kind, size, || {
+                    self.parse::<K>().map(|object| object as Decoded)
+                })?
+            }
+            Recall::Pinned(pinned) if pinned.0 == kind => pinned.1.clone()?,
+            Recall::Pinned(_) | Recall::Never => return self.parse(),
+        };
+        match decoded.downcast() {
             Ok(object) => Ok(object),
             Err(_) => self.parse(),
         }
     }
 
-    fn parse<K: DeserializeOwned>(&self) -> Result<Arc<K>, DecodeError> {
-        let json = self.json();
-        // the path of an error costs time to keep track of, so only an object that fails is read a second time for it
-        serde_json::from_slice(&json)
-            .map(Arc::new)
-            .map_err(|error| {
+    pub(crate) fn parse<K: DeserializeOwned>(&self) -> Result<Arc<K>, DecodeError> {
+        self.0.body.read(|json| {
+            // the path of an error costs time to keep track of, so only an object that fails is read a second time for it
+            serde_json::from_slice(json).map(Arc::new).map_err(|error| {
                 let path = serde_path_to_error::deserialize::<_, K>(
-                    &mut serde_json::Deserializer::from_slice(&json),
+                    &mut serde_json::Deserializer::from_slice(json),
                 )
                 .err();
                 let path = path.map_or_else(|| ".".to_owned(), |error| error.path().to_string());
@@ -210,6 +220,7 @@ impl Object {
                     reason: format!("{path}: {}", describe(&error)).into(),
                 }
             })
+        })
     }
 }
 

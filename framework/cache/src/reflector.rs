@@ -4,4 +4,8 @@ pub(crate) mod actor;
 pub(crate) mod answer;
 pub(crate) mod backoff;
 pub(crate) mod event;
+pub(crate) mod intake;
+pub(crate) mod plan;
 pub(crate) mod state;
+pub(crate) mod stream_lists;
+pub(crate) mod voice;

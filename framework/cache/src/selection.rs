@@ -204,6 +204,14 @@ impl Selection {
         &self.scope
     }
 
+    /// `apiVersion` and `kind` as the objects carry them.
+    pub(crate) fn types(&self) -> (String, String) {
+        match self.form {
+            Form::Whole => (self.kind.api_version(), self.kind.kind.clone()),
+            Form::Metadata => ("meta.k8s.io/v1".into(), "PartialObjectMetadata".into()),
+        }
+    }
+
     /// How much of each object.
     #[must_use]
     pub fn form(&self) -> Form {
@@ -277,7 +285,7 @@ impl Selection {
     /// What a list or a watch is asked to answer with.
     pub(crate) fn accept(&self, verb: &str) -> &'static str {
         match (self.form, verb) {
-            (Form::Whole, _) => "application/json",
+            (Form::Whole, _) | (Form::Metadata, "get") => "application/json",
             (Form::Metadata, "watch") => {
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
             }

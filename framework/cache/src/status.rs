@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::key::Key;
+use crate::store::MemoStatus;
 use crate::subscription::SubscriberStatus;
 
 /// What an informer is doing.
@@ -25,17 +26,19 @@ pub enum InformerState {
     Waiting,
     /// Asking the server whether it is still there.
     Probing,
+    /// The kind is gone from the server, as when its CRD was deleted: what is stored stays, and the kind is looked for until it returns.
+    Parked,
 }
 
 /// What kind of trouble an informer has, and with which verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Trouble {
     pub(crate) verb: &'static str,
     pub(crate) cause: TroubleCause,
 }
 
 /// What is behind a failing request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TroubleCause {
     /// The credentials are not accepted (401).
@@ -117,6 +120,10 @@ pub struct Counters {
     pub lists: u64,
     /// Lists begun, by reason; the first is `initial`.
     pub relists: BTreeMap<&'static str, u64>,
+    /// Lists begun as streams; they are among those by reason.
+    pub streamed: u64,
+    /// Times the server proved not to stream lists.
+    pub unstreamed: u64,
     /// Watches begun.
     pub watches: u64,
     /// Watches ended, by cause.
@@ -133,6 +140,8 @@ pub struct Counters {
     pub changes: u64,
     /// Objects an index failed for.
     pub unindexed: u64,
+    /// Objects a transform failed for.
+    pub untransformed: u64,
     /// Objects in lists that could not be identified; deletions found by such a list are held back.
     pub unidentified: u64,
     /// Times a silent watch made the server be asked for its version.
@@ -164,15 +173,26 @@ pub struct InformerStatus {
     pub low_water: Option<String>,
     /// Objects stored.
     pub objects: usize,
-    /// Their bytes.
+    /// Bytes they are kept in, without keys, indexes and what was decoded.
     pub bytes: usize,
+    /// Bytes of their JSON.
+    pub json_bytes: usize,
+    /// Bytes of the dictionary they are packed with.
+    pub dictionary_bytes: usize,
+    /// Recently decoded objects.
+    pub memo: MemoStatus,
     /// Keys pending between reflector and indexer, and the most there ever were.
     pub pending: (usize, usize),
-    /// Time since the server last told anything, bookmarks included; serialized in seconds.
+    /// Time since the server last told of an object; serialized in seconds.
     #[serde(serialize_with = "as_seconds")]
     pub last_event_age: Option<Duration>,
+    /// Time since the server last gave a sign of life, bookmarks and answered probes included; serialized in seconds.
+    #[serde(serialize_with = "as_seconds")]
+    pub last_contact_age: Option<Duration>,
     /// Why it does not work as it should.
     pub degraded: Option<Degraded>,
+    /// Why lists are read in pages, if the server cannot stream them.
+    pub paged: Option<Arc<str>>,
     /// Objects that cannot be read at all, with why.
     #[serde(serialize_with = "by_key")]
     pub unreadable: Vec<(Key, Arc<str>)>,

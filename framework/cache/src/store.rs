@@ -1,7 +1,10 @@
 //! The mirror itself: one writer by type, many readers.
 
+pub(crate) mod body;
+mod dictionary;
 mod index;
-pub(crate) mod layout;
+mod keeper;
+pub(crate) mod memo;
 mod settle;
 #[expect(
     clippy::module_inception,
@@ -10,4 +13,7 @@ mod settle;
 mod store;
 
 pub use index::IndexSpec;
+pub(crate) use keeper::Keeper;
+pub use keeper::{Decoder, Layout, StoreOptions};
+pub use memo::MemoStatus;
 pub(crate) use store::{Applied, Reader, Writer, store};

@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::Key;
+use boatswain_cache::{ConnectOptions, Key};
 use boatswain_supervision::Clock;
 use boatswain_workqueue::limit::Bucket;
 use http::Request;
-use kube::client::{Body, ClientBuilder};
-use tokio::{runtime::Handle, task::JoinHandle};
+use kube::client::Body;
+use tokio::runtime::Handle;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::reconcile::Fault;
@@ -132,79 +132,20 @@ impl Default for ClientLimits {
 ///
 /// When the configuration cannot be turned into a transport (certificates that do not parse, an unsupported proxy).
 pub(crate) fn connect(
-    mut config: kube::Config,
+    config: kube::Config,
+    options: &ConnectOptions,
     limits: ClientLimits,
     clock: Clock,
-    io: Handle,
+    io: &Handle,
 ) -> Result<kube::Client, kube::Error> {
-    // its own retries would hide throttling from the backoff of the queue
-    config.default_retry = false;
+    let transport = boatswain_cache::transport(config, options, io)?;
     let _entered = io.enter();
-    let limit = LimitLayer::new(limits, clock);
-    Ok(ClientBuilder::try_from(config)?
-        .with_layer(&OnRuntimeLayer { io: io.clone() })
-        .with_layer(&limit)
+    Ok(transport
+        .with_layer(&LimitLayer::new(limits, clock))
         .build())
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// Runs each request as a task of one runtime; dropping the caller's future aborts it.
-struct OnRuntimeLayer {
-    io: Handle,
-}
-
-impl<S> Layer<S> for OnRuntimeLayer {
-    type Service = OnRuntime<S>;
-
-    fn layer(&self, inner: S) -> OnRuntime<S> {
-        OnRuntime {
-            io: self.io.clone(),
-            inner,
-        }
-    }
-}
-
-struct OnRuntime<S> {
-    io: Handle,
-    inner: S,
-}
-
-impl<S, R> Service<Request<Body>> for OnRuntime<S>
-where
-    S: Service<Request<Body>, Response = R, Error = BoxError>,
-    S::Future: Send + 'static,
-    R: Send + 'static,
-{
-    type Response = R;
-    type Error = BoxError;
-    type Future = BoxFuture<Result<R, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let task = AbortOnDrop(self.io.spawn(self.inner.call(request)));
-        Box::pin(async move { task.await.unwrap_or_else(|gone| Err(gone.into())) })
-    }
-}
-
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Future for AbortOnDrop<T> {
-    type Output = Result<T, tokio::task::JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// Delays requests by a token bucket and bounds the time until their answer begins. Watches are exempt from both: they are
 /// few, long and paced by their reflectors.

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use boatswain_cache::ConnectOptions;
+
 use crate::client::ClientLimits;
 
 /// Options of a [`Manager`](crate::Manager).
@@ -24,6 +26,8 @@ pub struct Options {
     /// What blocks its thread, such as a reconcile that waits without `await`, is named by `/healthz`, which then fails, so that the
     /// kubelet restarts the process; what hangs otherwise is killed and restarted.
     pub patience: Option<Duration>,
+    /// How connections to the API server are made, and how soon a dead one is found: within 30 s by default.
+    pub connections: ConnectOptions,
     /// Limits of the client all controllers share.
     pub limits: ClientLimits,
     /// How log lines are written.
@@ -40,6 +44,7 @@ impl Default for Options {
             listen: None,
             grace: Duration::from_secs(25),
             patience: Some(Duration::from_secs(30)),
+            connections: ConnectOptions::default(),
             limits: ClientLimits::default(),
             log_format: LogFormat::Text,
         }

@@ -1,13 +1,15 @@
 //! What is played on every API server. Each body is one fact; the tests around it bear its name.
 
 pub(crate) mod chaos;
+pub(crate) mod mirror;
 pub(crate) mod ownership;
 pub(crate) mod rights;
 pub(crate) mod scaling;
 
-/// Makes a test of each scenario: those that share a server get `$shared`, those that hurt it a `$fresh` one of their own.
+/// Makes a test of each scenario: those that share a server get `$shared`, those that hurt it a `$fresh` one of their own, or `$lent` one that they
+/// bring back alive.
 macro_rules! tests {
-    ($shared:expr, $fresh:expr) => {
+    ($shared:expr, $fresh:expr, $lent:expr) => {
         scenarios::tests!(@each $shared; scaling:
             a_new_podautoscaler_scales_its_deployment_with_one_write,
             equal_numbers_cause_no_write,
@@ -24,6 +26,17 @@ macro_rules! tests {
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden);
+        scenarios::tests!(@each $shared; mirror:
+            a_consistent_list_comes_in_pages,
+            secrets_are_mirrored_and_never_shown,
+            a_reset_in_the_middle_of_a_watch_costs_no_list,
+            a_black_holed_watch_is_found_by_its_silence,
+            rights_that_are_taken_away_are_named_and_used_again_when_they_return,
+            a_kind_is_waited_for_and_followed_through_its_deletion_and_return);
+        scenarios::tests!(@each $lent; mirror:
+            a_server_that_is_killed_and_comes_back_is_followed_without_telling_anything_twice,
+            what_a_lost_history_hides_is_told_by_its_outcome,
+            a_server_restored_from_a_backup_begins_a_new_history);
         scenarios::tests!(@each $fresh; chaos:
             a_killed_server_loses_no_change_of_two_hundred,
             an_expired_watch_relists_and_unchanged_keys_do_not_run);
@@ -32,7 +45,7 @@ macro_rules! tests {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let world: std::sync::Arc<boatswain_tests::World> = $world.await;
+                let world = $world.await;
                 scenarios::$module::$name(&world).await;
             }
         )*

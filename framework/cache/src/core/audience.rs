@@ -8,7 +8,6 @@ use boatswain_supervision::Clock;
 use super::{Book, InformerCore};
 use crate::delta::{Cause, Change};
 use crate::key::Key;
-use crate::status::InformerState;
 use crate::subscription::{Shared, SubscribeOptions, Subscription};
 use crate::sync::lock;
 use crate::view::View;
@@ -79,12 +78,6 @@ impl InformerCore {
             let stored = self.reader.list(None).into_iter();
             subscriber.tell_again(stored.filter(|object| which(object.key())), self.now());
         }
-    }
-
-    /// Nobody keeps it up to date any more.
-    pub(crate) fn retire(&self) {
-        self.lost();
-        self.note_state(InformerState::Starting, None);
     }
 
     /// What the clock of the actors around says; `None` before there were any.

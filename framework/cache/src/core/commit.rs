@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::InformerCore;
 use crate::delta_fifo::state::{Batch, Step};
+use crate::key::Key;
 use crate::store::Applied;
 use crate::subscription::Shared;
 use crate::sync::lock;
@@ -15,6 +16,19 @@ use crate::version::Version;
 
 /// A place among the pending keys; given back by its drop, when the key is committed or its holder dies.
 pub(crate) type Permit = Option<OwnedSemaphorePermit>;
+
+/// Objects packed anew at a time.
+const REPACK: usize = 256;
+
+/// How far the tending of stored objects is.
+pub(crate) enum Tended {
+    /// Nothing is under way.
+    Checked,
+    /// There is a new dictionary.
+    Trained,
+    /// Objects up to this key were packed with it.
+    Repacked(Key),
+}
 
 /// The batch the indexer is working on.
 pub(super) struct InHand {
@@ -82,6 +96,34 @@ impl InformerCore {
         }
     }
 
+    /// Does a little of the work that makes stored objects smaller: trains a dictionary when it is time, or packs some objects behind `after` with the
+    /// latest one. Returns how far it came; `None` when nothing is left.
+    pub(crate) fn tend(&self, after: Tended) -> Option<Tended> {
+        match after {
+            Tended::Checked => {
+                if !self.keeper.is_due(self.reader.size().objects) {
+                    return None;
+                }
+                let stored = self.reader.list(None);
+                self.keeper.train(&stored).then_some(Tended::Trained)
+            }
+            Tended::Trained | Tended::Repacked(_) => {
+                let last = match &after {
+                    Tended::Repacked(key) => Some(key),
+                    _ => None,
+                };
+                let page = self.reader.page(last, REPACK);
+                let forms = page
+                    .iter()
+                    .filter_map(|object| Some((object.clone(), self.keeper.repack(object)?)));
+                let forms: Vec<_> = forms.collect();
+                lock(&self.book).writer.exchange(forms);
+                page.last()
+                    .map(|object| Tended::Repacked(object.key().clone()))
+            }
+        }
+    }
+
     /// Keeps the indexer from committing, as a slow one would.
     #[cfg(test)]
     pub(crate) fn stall(&self, stalled: bool) {
@@ -99,9 +141,9 @@ impl InformerCore {
         steps: &[Step<Permit>],
         watermark: Option<&Version>,
     ) -> Vec<Arc<Shared>> {
-        let indexed = self.reader.index(steps);
+        let prepared = self.reader.prepare(steps, &self.keeper);
         let mut book = lock(&self.book);
-        let applied = book.writer.apply(steps, indexed, watermark);
+        let applied = book.writer.apply(steps, prepared, watermark);
         let (mut woken, now) = (Vec::new(), self.now());
         book.subscribers
             .retain(|subscriber| match subscriber.upgrade() {
@@ -120,18 +162,6 @@ impl InformerCore {
         woken
     }
 
-    fn advance(&self, applied: &Applied, low_water: Option<Version>) {
-        let fresh = applied.live.is_some() && applied.live == lock(&self.health).watch;
-        self.progress.send_modify(|progress| {
-            progress.low_water = low_water;
-            progress.synced |= !applied.lists.is_empty();
-            for list in &applied.lists {
-                progress.relisted = progress.relisted.max(list.replace.answers);
-            }
-            progress.fresh |= fresh;
-        });
-    }
-
     fn note(&self, applied: &Applied) {
         if !applied.touched.is_empty() {
             let mut undecodable = lock(&self.undecodable);
@@ -146,6 +176,9 @@ impl InformerCore {
         });
         if !applied.unindexed.is_empty() {
             self.note_unindexed(&applied.unindexed);
+        }
+        if !applied.untransformed.is_empty() {
+            self.note_untransformed(&applied.untransformed);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::version::Version;
 
 mod hand;
 mod interleavings;
+mod waiting;
 
 fn core() -> Arc<InformerCore> {
     let kind = Kind {
@@ -365,7 +366,7 @@ async fn a_write_is_waited_for_by_its_version() {
         let core = core.clone();
         async move {
             core.wait_synced().await;
-            core.wait_for(&key("a"), &Version::new("12")).await;
+            core.wait_for(&key("a"), &Version::new("12")).await.unwrap();
         }
     });
     list(&core, &mut fifo, 10, &[object("a", 1, 3)]);

@@ -301,6 +301,14 @@ impl<P> Fifo<P> {
 }
 
 impl<P> Pending<P> {
+    /// Whether all of it is what is `stored` already.
+    pub(crate) fn is_known(&self, stored: Option<&Object>) -> bool {
+        let same = |(stored, latest): (&Object, &Object)| stored.is_same_state(latest);
+        self.gone.is_none()
+            && self.trust != Trust::Restored
+            && stored.zip(self.latest.as_ref()).is_some_and(same)
+    }
+
     /// Whether this news is certain to be older than what is pending: a state is also older than the deletion at its own version.
     fn is_ahead_of(&self, delta: &Delta) -> bool {
         let (Some(newest), Some(version)) = (&self.newest, delta.version()) else {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Handler, Message};
+use actix::{Actor, AsyncContext, Handler, Message};
 use boatswain_supervision::{Address, Context, supervised};
 
-use crate::core::InformerCore;
+use crate::core::{InformerCore, Tended};
 use crate::delta_fifo::actor::{Credit, DeltaFifo};
 
 /// Keys committed at a time: readers wait for no more than that.
@@ -15,29 +15,46 @@ const BATCH: usize = 256;
 pub(crate) struct Indexer {
     core: Arc<InformerCore>,
     fifo: Address<DeltaFifo>,
+    /// Whether it works on what is stored, between batches.
+    tending: bool,
 }
 
 impl Indexer {
     pub(crate) fn new(core: Arc<InformerCore>, fifo: Address<DeltaFifo>) -> Self {
-        Self { core, fifo }
+        Self {
+            core,
+            fifo,
+            tending: false,
+        }
     }
 
-    fn commit(&self) {
+    fn commit(&mut self, ctx: &mut Context<Self>) {
         #[cfg(test)]
         if self.core.is_stalled() {
             return;
         }
         self.core.commit_in_hand();
         self.fifo.tell(Credit { max: BATCH });
+        if !self.tending {
+            self.tend(Tended::Checked, ctx);
+        }
+    }
+
+    fn tend(&mut self, after: Tended, ctx: &mut Context<Self>) {
+        let done = self.core.tend(after);
+        self.tending = done.is_some();
+        if let Some(done) = done {
+            ctx.notify(Tend(done));
+        }
     }
 }
 
 impl Actor for Indexer {
     type Context = Context<Self>;
 
-    fn started(&mut self, _: &mut Context<Self>) {
+    fn started(&mut self, ctx: &mut Context<Self>) {
         // what the last incarnation had in hand comes first, and before a reflector asks where to resume
-        self.commit();
+        self.commit(ctx);
     }
 }
 supervised!(Indexer);
@@ -50,7 +67,20 @@ pub(crate) struct HandFull;
 impl Handler<HandFull> for Indexer {
     type Result = ();
 
-    fn handle(&mut self, _: HandFull, _: &mut Context<Self>) {
-        self.commit();
+    fn handle(&mut self, _: HandFull, ctx: &mut Context<Self>) {
+        self.commit(ctx);
+    }
+}
+
+/// Some of the work on stored objects is done.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Tend(Tended);
+
+impl Handler<Tend> for Indexer {
+    type Result = ();
+
+    fn handle(&mut self, Tend(done): Tend, ctx: &mut Context<Self>) {
+        self.tend(done, ctx);
     }
 }

@@ -67,9 +67,17 @@ fn kind() -> Kind {
     }
 }
 
+/// Lists in pages.
+fn paged() -> InformerOptions {
+    InformerOptions {
+        stream_lists: None,
+        ..InformerOptions::default()
+    }
+}
+
 impl Rig {
     async fn start(server: &Server, options: TreeOptions) -> Self {
-        Self::with(server, options, InformerOptions::default()).await
+        Self::with(server, options, paged()).await
     }
 
     async fn with(server: &Server, tree: TreeOptions, options: InformerOptions) -> Self {
@@ -86,7 +94,7 @@ impl Rig {
         core.stall(true);
         Self {
             server: server.clone(),
-            ..Self::around(core, server.client(), tree, InformerOptions::default()).await
+            ..Self::around(core, server.client(), tree, paged()).await
         }
     }
 
@@ -242,7 +250,7 @@ fn an_informer_lists_in_pages_and_follows_the_watch() {
             options,
             InformerOptions {
                 page_size: 3,
-                ..InformerOptions::default()
+                ..paged()
             },
         )
         .await;

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
+use kube::core::Expression;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Lister, ReadError};
+use super::{Lister, Query, ReadError};
 use crate::core::InformerCore;
 use crate::delta::{Cause, Delta, Trust};
 use crate::delta_fifo::state::{Fifo, Replace};
@@ -45,7 +46,8 @@ fn fill(core: &InformerCore, specs: &[(&str, serde_json::Value)]) {
         Cause::Initial,
     ));
     for (name, spec) in specs {
-        let json = json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": "1"}, "spec": spec});
+        let labels = json!({"name": name, "replicas": spec["replicas"].to_string()});
+        let json = json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": "1", "labels": labels}, "spec": spec});
         fifo.push(
             Delta::Listed(crate::envelope::open(json.to_string().as_bytes()).unwrap()),
             None,
@@ -152,4 +154,78 @@ fn several_namespaces_are_one_lister() {
         lister.by_index("spec.other", "2").unwrap_err(),
         ReadError::NoSuchIndex("spec.other".into())
     );
+}
+
+/// Two namespaces with four webs.
+fn webs() -> Lister<Web> {
+    let (a, b) = (core("a"), core("b"));
+    for core in [&a, &b] {
+        core.add_index(IndexSpec::path("spec.replicas"));
+        core.add_index(IndexSpec::path("metadata.labels.name"));
+    }
+    let [one, two] = [1, 2].map(|replicas| json!({"replicas": replicas}));
+    fill(&a, &[("x", one.clone()), ("y", two), ("z", one.clone())]);
+    fill(&b, &[("x", one)]);
+    Lister::over(vec![b, a])
+}
+
+#[test]
+fn a_query_finds_by_namespace_labels_and_indexed_values() {
+    let lister = webs();
+    let found = |query: Query| {
+        let objects = lister.select_objects(&query).unwrap();
+        let keys = objects.iter().map(|object| object.key().to_string());
+        keys.collect::<Vec<_>>().join(" ")
+    };
+    let named = |name: &str| Expression::Equal("name".into(), name.into());
+    let any = |names: &[&str]| {
+        Expression::In(
+            "name".into(),
+            names.iter().map(|name| (*name).to_owned()).collect(),
+        )
+    };
+    assert_eq!(found(Query::all()), "a/x a/y a/z b/x");
+    assert_eq!(found(Query::all().namespace("a")), "a/x a/y a/z");
+    assert_eq!(found(Query::all().labels(named("x"))), "a/x b/x");
+    assert_eq!(
+        found(Query::all().labels(any(&["x", "z"])).namespace("a")),
+        "a/x a/z"
+    );
+    assert_eq!(
+        found(Query::all().labels(Expression::DoesNotExist("name".into()))),
+        ""
+    );
+    assert_eq!(
+        found(Query::all().indexed("spec.replicas", "1")),
+        "a/x a/z b/x"
+    );
+    let both = Query::all()
+        .indexed("spec.replicas", "1")
+        .indexed("metadata.labels.name", "x");
+    assert_eq!(found(both.clone()), "a/x b/x");
+    assert_eq!(found(both.namespace("b").labels(named("x"))), "b/x");
+    assert_eq!(
+        lister
+            .select_objects(&Query::all().indexed("spec.other", "1"))
+            .unwrap_err(),
+        ReadError::NoSuchIndex("spec.other".into())
+    );
+    assert!(matches!(
+        lister.select(&Query::all().namespace("c")),
+        Err(ReadError::OutOfScope { .. })
+    ));
+}
+
+#[test]
+fn a_snapshot_shows_one_moment_whatever_happens_while_it_is_gone_through() {
+    let lister = webs();
+    let mut snapshot = lister.snapshot(&Query::all()).unwrap();
+    assert_eq!(snapshot.len(), 4);
+    assert_eq!(snapshot.next().unwrap().unwrap().spec.replicas, 1);
+    for core in lister.cores().iter() {
+        fill(core, &[]);
+    }
+    assert!(lister.list().unwrap().is_empty());
+    let rest: Vec<u32> = snapshot.map(|web| web.unwrap().spec.replicas).collect();
+    assert_eq!(rest, [2, 1, 1]);
 }

@@ -9,6 +9,8 @@ use serde::de::{
 
 use crate::envelope::Text;
 
+mod fragment;
+
 /// A place in an object, such as `spec.targetDeployment` or `spec.volumes[*].configMap.name`.
 ///
 /// Names are separated by dots; `\.` is a dot within a name (`metadata.labels.app\.kubernetes\.io/name`) and `[*]` stands for every element of a
@@ -16,11 +18,11 @@ use crate::envelope::Text;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     text: Box<str>,
-    steps: Box<[Step]>,
+    pub(super) steps: Box<[Step]>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Step {
+pub(super) enum Step {
     Field(Box<str>),
     Each,
 }

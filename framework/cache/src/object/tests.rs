@@ -1,23 +1,11 @@
 use crate::envelope;
 use serde::Deserialize;
-use std::sync::Arc;
 
 const POD: &str = r#"{"metadata":{"name":"web","namespace":"default","uid":"u1","resourceVersion":"7",
   "labels":{"app.kubernetes.io/name":"web"},"annotations":{"note":"x"},"finalizers":["a/b"],
   "ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"u0","controller":true}]},
   "spec":{"nodeName":"n1","replicas":3,"paused":true,"ratio":0.5,"nothing":null,
   "volumes":[{"name":"a","configMap":{"name":"c1"}},{"name":"b"},{"name":"c","configMap":{"name":"c2"}}]}}"#;
-
-#[derive(Deserialize, Debug)]
-struct Thing {
-    spec: Spec,
-}
-
-#[derive(Deserialize, Debug)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    node_name: String,
-}
 
 #[derive(Deserialize, Debug)]
 struct Wrong {
@@ -80,21 +68,6 @@ fn metadata_is_parsed_when_asked_for() {
     assert_eq!(
         (owner.kind.as_str(), owner.uid.as_str(), owner.controller),
         ("ReplicaSet", "u0", true)
-    );
-}
-
-#[test]
-fn an_object_is_decoded_once_for_its_type() {
-    let pod = envelope::open(POD.as_bytes()).unwrap();
-    let (first, second) = (
-        pod.decode::<Thing>().unwrap(),
-        pod.clone().decode::<Thing>().unwrap(),
-    );
-    assert_eq!(first.spec.node_name, "n1");
-    assert!(Arc::ptr_eq(&first, &second));
-    assert_eq!(
-        pod.decode::<serde_json::Value>().unwrap()["spec"]["replicas"],
-        3
     );
 }
 

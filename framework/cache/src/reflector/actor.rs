@@ -9,21 +9,24 @@ use futures::future::select;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Failure;
-use super::state::{At, End, List, Machine, Plan};
+use super::plan::{End, Plan};
+use super::state::Machine;
+use super::voice::{Line, Voice};
 use crate::core::InformerCore;
-use crate::delta::{Cause, Delta, Trust};
-use crate::delta_fifo::actor::{DeltaFifo, Deltas, Mark, Position, Resume, What};
+use crate::delta::Trust;
+use crate::delta_fifo::actor::{DeltaFifo, Mark, Position, Resume, What};
 use crate::delta_fifo::state::Replace;
-use crate::envelope;
-use crate::framing::{Item, ListMeta, ListSplitter};
+use crate::framing::ListSplitter;
 use crate::informer::InformerOptions;
-use crate::status::{Degraded, InformerState};
+use crate::status::{Degraded, InformerState, Trouble};
 use crate::version::Version;
 
 mod call;
+mod listing;
 mod watching;
 
-use call::Caller;
+use call::{Caller, Patience};
+use watching::Opening;
 
 /// Items handed over at a time.
 const BATCH: usize = 64;
@@ -69,7 +72,10 @@ impl Reflector {
                 lists: None,
                 asked: 0,
                 opening: None,
+                trust: Trust::default(),
                 complete: true,
+                began: false,
+                voice: Voice::new(),
             }),
         }
     }
@@ -106,8 +112,13 @@ struct Run {
     asked: u64,
     /// A list of which nothing was handed over yet.
     opening: Option<Replace>,
+    /// How much the list being read counts, as far as that is known.
+    trust: Trust,
     /// Whether every item of the list being read could be put down to a key.
     complete: bool,
+    /// Whether this incarnation has read a list before.
+    began: bool,
+    voice: Voice<Trouble>,
 }
 
 impl Run {
@@ -132,6 +143,7 @@ impl Run {
             options.silence,
             entropy.clone(),
         );
+        machine.allow_streams(options.stream_lists.is_some());
         self.asked = self.core.relists().1;
         loop {
             let (wanted, _) = self.core.relists();
@@ -154,29 +166,31 @@ impl Run {
                     self.core.lost();
                     let listed = self.list(&mut machine, list).await;
                     if let Err(failure) = listed {
-                        self.mark(What::ReplaceAbort);
-                        self.lists = None;
+                        self.abort();
                         machine.list_failed(&failure, self.clock.now());
                         self.note(InformerState::Waiting, &machine, Some(&failure));
                     }
                 }
+                Plan::Stream(list) => {
+                    self.core.lost();
+                    self.enter().await;
+                    match self.unstreamed().await {
+                        Some(_) => machine.not_streamed(),
+                        None => self.follow(&mut machine, Opening::Stream(list)).await,
+                    }
+                }
                 Plan::Watch { version, timeout } => {
-                    let end = self.watch(&mut machine, &version, timeout).await;
-                    self.core.count(|counters| {
-                        *counters.watch_ends.entry(cause(&end)).or_default() += 1
-                    });
-                    machine.watch_ended(&end, self.clock.now());
-                    let failure = match &end {
-                        End::NotOpened(failure) | End::Error(failure) => Some(failure),
-                        _ => None,
-                    };
-                    self.note(InformerState::Waiting, &machine, failure);
+                    self.follow(&mut machine, Opening::Watch(version, timeout))
+                        .await;
                 }
                 Plan::Probe => {
                     self.note(InformerState::Probing, &machine, None);
                     self.core.count(|counters| counters.probes += 1);
                     match self.probe().await {
-                        Ok(version) => machine.probed(version),
+                        Ok(version) => {
+                            self.core.note_contact(self.clock.now());
+                            machine.probed(version);
+                        }
                         Err(failure) => {
                             machine.probe_failed(&failure, self.clock.now());
                             self.note(InformerState::Waiting, &machine, Some(&failure));
@@ -187,141 +201,11 @@ impl Run {
         }
     }
 
-    async fn list(&mut self, machine: &mut Machine, list: List) -> Result<(), Failure> {
-        if let (None, Some(gate)) = (&self.lists, &self.options.lists) {
-            self.lists = gate.clone().acquire_owned().await.ok();
-        }
-        self.note(InformerState::Listing, machine, None);
-        if list.token.is_none() {
-            self.complete = true;
-            self.core
-                .count(|counters| *counters.relists.entry(list.reason.as_str()).or_default() += 1);
-            let cause = if self.core.synced() {
-                Cause::Relist
-            } else {
-                Cause::Initial
-            };
-            let (trust, answers) = if list.at == At::Now {
-                (Trust::Quorum, self.asked)
-            } else {
-                (Trust::Cached, 0)
-            };
-            self.opening = Some(Replace {
-                answers,
-                ..Replace::new(self.core.next_epoch(), trust, cause)
-            });
-        }
-        self.core.count(|counters| counters.lists += 1);
-        let meta = self.page(machine, &list).await?;
-        self.begin(machine, Some(&meta.version));
-        if let Some(version) = machine.listed(&meta) {
-            self.mark(What::ReplaceEnd {
-                version,
-                complete: self.complete,
-            });
-            self.lists = None;
-            self.note(InformerState::Watching, machine, None);
-        }
-        Ok(())
-    }
-
-    /// Tells the beginning of a list, once it is known how much it counts.
-    fn begin(&mut self, machine: &Machine, version: Option<&Version>) {
-        let Some(mut replace) = self.opening.take() else {
-            return;
-        };
-        if replace.trust == Trust::Quorum
-            && version.is_some_and(|version| machine.is_ahead_of(version))
-        {
-            tracing::warn!(resource = %self.core.kind(), "the server went back in time; its state is taken as it is now");
-            self.core.count(|counters| counters.histories += 1);
-            replace.trust = Trust::Restored;
-        }
-        self.mark(What::ReplaceBegin(replace));
-    }
-
-    async fn page(&mut self, machine: &Machine, list: &List) -> Result<ListMeta, Failure> {
-        let mut body = self.caller.list(list).await?;
-        let mut splitter = ListSplitter::new(self.options.max_object);
-        while let Some(chunk) = body.within(&self.clock, self.options.answer).await? {
-            for part in chunk.chunks(PARSE) {
-                let mut deltas = Vec::new();
-                splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
-                if !deltas.is_empty() {
-                    let version = splitter.meta().map(|meta| &meta.version);
-                    machine.accept(version)?;
-                    self.begin(machine, version);
-                    self.hand_over(deltas, true).await;
-                }
-            }
-        }
-        let meta = splitter.finish()?;
-        machine.accept(Some(&meta.version))?;
-        self.core.note_event(self.clock.now());
-        Ok(meta)
-    }
-
-    fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
-        let bad = match item {
-            Item::Whole(json) => match envelope::open(json) {
-                Ok(object) => return deltas.push(Delta::Listed(object)),
-                Err(bad) => bad,
-            },
-            Item::Oversized(head) => envelope::oversized(head, self.options.max_object),
-        };
-        // damaged bytes may have swallowed others
-        self.complete &= bad.key.is_some() && !bad.damaged;
-        match bad.key {
-            Some(key) => deltas.push(self.set_aside(Delta::Unreadable {
-                key,
-                version: bad.version,
-                reason: bad.reason,
-            })),
-            None => {
-                self.core.count(|counters| counters.unidentified += 1);
-                tracing::error!(resource = %self.core.kind(), reason = bad.reason, "an object in a list has no name; deletions found by this list are held back");
-            }
-        }
-    }
-
-    fn set_aside(&self, delta: Delta) -> Delta {
-        if let Delta::Unreadable { key, reason, .. } = &delta {
-            tracing::warn!(resource = %self.core.kind(), %key, reason, "object cannot be read; it is set aside and others go on");
-        }
-        delta
-    }
-
-    /// Waits until there is room: this is where a server is made to wait for a slow indexer.
-    async fn hand_over(&mut self, deltas: Vec<Delta>, listed: bool) {
-        let credits = if listed {
-            &self.core.list_credits
-        } else {
-            &self.core.watch_credits
-        };
-        let mut deltas = deltas.into_iter().peekable();
-        while deltas.peek().is_some() {
-            let deltas: Vec<_> = deltas.by_ref().take(BATCH).collect();
-            let count = u32::try_from(deltas.len()).unwrap_or(u32::MAX);
-            // the core never closes its credits
-            let Ok(permits) = credits.clone().acquire_many_owned(count).await else {
-                return;
-            };
-            if listed {
-                self.core
-                    .count(|counters| counters.listed += u64::from(count));
-            }
-            self.fifo.tell(Deltas {
-                session: self.session,
-                deltas,
-                permits,
-            });
-        }
-    }
-
     async fn probe(&self) -> Result<Version, Failure> {
         let mut body = self.caller.probe().await?;
         let mut splitter = ListSplitter::new(self.options.max_object);
-        while let Some(chunk) = body.within(&self.clock, self.options.answer).await? {
+        let mut patience = Patience::new(self.options.answer);
+        while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
             splitter.push(&chunk, &mut |_| {})?;
         }
         Ok(splitter.finish()?.version)
@@ -334,8 +218,8 @@ impl Run {
         });
     }
 
-    /// Shows state and trouble, and logs trouble when it begins, changes kind or ends.
-    fn note(&self, state: InformerState, machine: &Machine, failure: Option<&Failure>) {
+    /// Shows state and trouble, and logs trouble when it begins, changes kind or ends, and ever more rarely while it lasts.
+    fn note(&mut self, state: InformerState, machine: &Machine, failure: Option<&Failure>) {
         let before = self.core.degraded();
         let degraded = machine.trouble().map(|trouble| Degraded {
             verb: trouble.verb,
@@ -351,11 +235,19 @@ impl Run {
             },
         });
         let text = degraded.as_ref().map(ToString::to_string);
-        if self.core.note_state(state, degraded.clone()) {
-            match &text {
-                Some(text) => tracing::warn!(resource = %self.core.kind(), "{text}"),
-                None => tracing::info!(resource = %self.core.kind(), "listed and watched again"),
+        let state = match state {
+            InformerState::Waiting if machine.is_parked() => InformerState::Parked,
+            state => state,
+        };
+        self.core.note_state(state, degraded);
+        match self.voice.hear(machine.trouble(), self.clock.now()) {
+            Some(Line::Trouble) => {
+                tracing::warn!(resource = %self.core.kind(), "{}", text.as_deref().unwrap_or_default());
             }
+            Some(Line::Recovery) => {
+                tracing::info!(resource = %self.core.kind(), "listed and watched again");
+            }
+            None => {}
         }
         self.link.degraded(text);
     }

@@ -19,10 +19,15 @@ pub(crate) enum Failure {
     Transport(String),
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// An answer that does not come from an API server, whatever its code says: a proxy's page, for instance.
+    #[error("the answer is no JSON but {0}; is there a proxy in between?")]
+    Foreign(String),
     #[error("{0}")]
     Frame(#[from] FrameError),
     /// A cached list older than what is known.
-    #[error("the server's cached list at version {0} is older than what is known")]
+    #[error(
+        "the server's cached list at version {0} is older than what is known, or than its other pages"
+    )]
     Old(crate::version::Version),
     /// A cached list that does not say how old it is before it is too late.
     #[error("the server's cached list tells its version after its items")]

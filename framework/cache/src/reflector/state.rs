@@ -9,10 +9,12 @@ use boatswain_supervision::Entropy;
 
 use super::answer::Failure;
 use super::backoff::Backoff;
+use super::plan::{At, End, List, Plan, Reason};
 use crate::framing::ListMeta;
-use crate::status::Trouble;
+use crate::status::{Trouble, TroubleCause};
 use crate::version::Version;
 
+mod streaming;
 #[cfg(test)]
 mod tests;
 
@@ -23,102 +25,24 @@ const MAX_STREAM_ERRORS: u32 = 5;
 const MAX_SILENCE: Duration = Duration::from_secs(3600);
 /// Kinds that do not exist (yet) are looked for at least this often, give or take the jitter: nobody waits long for a CRD just installed.
 const MISSING_RETRY: Duration = Duration::from_secs(5);
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// Nothing before this time.
-    Wait(Instant),
-    List(List),
-    Watch {
-        version: Version,
-        /// The server is asked to end it after this time.
-        timeout: Duration,
-    },
-    /// Ask for the server's version: the watch has been silent for long.
-    Probe,
-}
-
-/// One page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct List {
-    pub(crate) at: At,
-    /// Items asked for; `None` asks for all, which lets the server answer from its cache.
-    pub(crate) limit: Option<u32>,
-    /// Where this page begins; `None` on the first.
-    pub(crate) token: Option<String>,
-    pub(crate) reason: Reason,
-}
-
-/// Which state a list may show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum At {
-    /// Any the server has at hand.
-    Any,
-    /// This or a later one.
-    NotOlderThan(Version),
-    /// The state now, by quorum.
-    Now,
-}
-
-/// Why a list is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reason {
-    Initial,
-    /// The version to resume from is no longer known to the server.
-    Expired,
-    /// Somebody asked for a consistent list.
-    Asked,
-    /// After a crash it is not known what was missed.
-    Restarted,
-    /// The server went back in time.
-    History,
-    /// The watch told something that could not be understood.
-    Unreadable,
-    /// The watch kept failing.
-    Errors,
-    /// The kind went missing while it was watched.
-    Missing,
-}
-
-impl Reason {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Initial => "initial",
-            Self::Expired => "expired",
-            Self::Asked => "asked",
-            Self::Restarted => "restarted",
-            Self::History => "history",
-            Self::Unreadable => "unreadable",
-            Self::Errors => "errors",
-            Self::Missing => "missing",
-        }
-    }
-}
-
-/// How a watch ended.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum End {
-    /// It was refused, or never answered.
-    NotOpened(Failure),
-    /// The stream ended or broke.
-    Closed,
-    /// The server said why in the stream.
-    Error(Failure),
-    /// An event could not be understood and could not be put down to a key.
-    Unreadable,
-    /// Nothing came for [`Machine::silence`].
-    Silent,
-    /// A consistent list was asked for.
-    Asked,
-}
+/// Whoever has been missing for longer is looked for at the pace of other failures.
+const MISSING_EAGER: Duration = Duration::from_secs(600);
+/// Longest pause a server can ask for: a proxy that says hours must not make a mirror blind for hours.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// Watches of one server expire together, in every process; their lists are spread over this time.
+const SPREAD: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 enum State {
     List {
         reason: Reason,
         token: Option<String>,
+        /// Version of the first page, once there is one.
         at: Option<Version>,
+    },
+    /// A list that comes as a watch.
+    Streaming {
+        reason: Reason,
     },
     Watch,
     Watching {
@@ -135,6 +59,17 @@ enum State {
 enum Next {
     List(Reason),
     Watch,
+}
+
+impl State {
+    /// A list at its beginning.
+    fn list(reason: Reason) -> Self {
+        Self::List {
+            reason,
+            token: None,
+            at: None,
+        }
+    }
 }
 
 /// The reflector's mind. It is told what happened and says what to do; `now` is always passed in.
@@ -155,6 +90,12 @@ pub(crate) struct Machine {
     quorum: bool,
     /// Continuing does not do; until a list succeeds.
     unpaged: bool,
+    /// Whether lists are to be streamed where they can be.
+    streams: bool,
+    /// Streaming does not do; until a list succeeds.
+    plain: bool,
+    /// Streamed lists that failed in a row.
+    broken_streams: u32,
     /// A consistent list is wanted.
     asked: bool,
     stream_errors: u32,
@@ -162,6 +103,8 @@ pub(crate) struct Machine {
     /// The server's version when the last silence was probed.
     probed: Option<Version>,
     trouble: Option<Trouble>,
+    /// Since when the server does not know the kind.
+    missing: Option<Instant>,
 }
 
 impl Machine {
@@ -175,23 +118,9 @@ impl Machine {
         entropy: Entropy,
     ) -> Self {
         let (state, quorum) = match &version {
-            None => (
-                State::List {
-                    reason: Reason::Initial,
-                    token: None,
-                    at: None,
-                },
-                false,
-            ),
+            None => (State::list(Reason::Initial), false),
             Some(version) if exact || version.is_ordered() => (State::Watch, false),
-            Some(_) => (
-                State::List {
-                    reason: Reason::Restarted,
-                    token: None,
-                    at: None,
-                },
-                true,
-            ),
+            Some(_) => (State::list(Reason::Restarted), true),
         };
         Self {
             page_size,
@@ -203,11 +132,15 @@ impl Machine {
             version,
             quorum,
             unpaged: false,
+            streams: false,
+            plain: false,
+            broken_streams: 0,
             asked: false,
             stream_errors: 0,
             silence,
             probed: None,
             trouble: None,
+            missing: None,
         }
     }
 
@@ -218,40 +151,42 @@ impl Machine {
                 return Plan::Wait(until);
             }
             self.state = match then {
-                Next::List(reason) => State::List {
-                    reason,
-                    token: None,
-                    at: None,
-                },
+                Next::List(reason) => State::list(reason),
                 Next::Watch => State::Watch,
             };
         }
         if self.asked && !matches!(self.state, State::List { token: Some(_), .. }) {
             (self.asked, self.quorum) = (false, true);
-            self.state = State::List {
-                reason: Reason::Asked,
-                token: None,
-                at: None,
-            };
+            self.state = State::list(Reason::Asked);
         }
         match (&self.state, &self.version) {
-            (State::List { reason, token, .. }, _) => Plan::List(self.list(*reason, token.clone())),
+            (State::List { reason, token, .. }, _) => {
+                let (reason, token) = (*reason, token.clone());
+                if token.is_none()
+                    && let Some(stream) = self.stream(reason)
+                {
+                    self.state = State::Streaming { reason };
+                    return Plan::Stream(stream);
+                }
+                Plan::List(self.list(reason, token))
+            }
             (State::Probe, _) => Plan::Probe,
             (_, Some(version)) => {
                 let version = version.clone();
                 self.state = State::Watching { opened: now };
-                let timeout = Duration::from_secs(self.entropy.range(300..600));
+                let timeout = self.timeout();
                 Plan::Watch { version, timeout }
             }
             (_, None) => {
-                self.state = State::List {
-                    reason: Reason::Initial,
-                    token: None,
-                    at: None,
-                };
-                Plan::List(self.list(Reason::Initial, None))
+                self.state = State::list(Reason::Initial);
+                self.plan(now)
             }
         }
+    }
+
+    /// After how long the server is asked to end a watch.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.entropy.range(300..600))
     }
 
     fn list(&self, reason: Reason, token: Option<String>) -> List {
@@ -279,6 +214,17 @@ impl Machine {
 
     /// Whether the list being read may be taken at `version`, which is known now; `None` if its items come before its version.
     pub(crate) fn accept(&self, version: Option<&Version>) -> Result<(), Failure> {
+        if let (
+            State::List {
+                at: Some(first), ..
+            },
+            Some(version),
+        ) = (&self.state, version)
+            && version.is_before(first)
+        {
+            // another server answered, which has not come as far: its pages do not go with the ones before
+            return Err(Failure::Old(version.clone()));
+        }
         let (false, Some(known)) = (self.quorum, &self.version) else {
             return Ok(());
         };
@@ -299,16 +245,17 @@ impl Machine {
             token.clone_from(&meta.next);
             return None;
         }
-        self.version = Some(version.clone());
-        (
-            self.quorum,
-            self.unpaged,
-            self.stream_errors,
-            self.probed,
-            self.trouble,
-        ) = (false, false, 0, None, None);
+        self.complete(version.clone());
         self.state = State::Watch;
         Some(version)
+    }
+
+    /// A list at `version` was handed over.
+    fn complete(&mut self, version: Version) {
+        self.version = Some(version);
+        (self.quorum, self.unpaged, self.plain) = (false, false, false);
+        (self.stream_errors, self.broken_streams) = (0, 0);
+        (self.probed, self.trouble, self.missing) = (None, None, None);
     }
 
     /// The list could not be read to its end: it begins anew.
@@ -334,13 +281,13 @@ impl Machine {
             _ => false,
         };
         if at_once {
-            self.state = State::List {
-                reason,
-                token: None,
-                at: None,
-            };
+            self.state = State::list(reason);
             return;
         }
+        self.list_refused(failure, reason, cached, now);
+    }
+
+    fn list_refused(&mut self, failure: &Failure, reason: Reason, cached: bool, now: Instant) {
         self.trouble = Some(Trouble::of("list", failure.code()));
         let missing = failure.code() == Some(404);
         let reason = if missing && cached && self.version.is_some() {
@@ -403,11 +350,9 @@ impl Machine {
                     if short && matches!(end, End::Error(_)) {
                         return self.rest(now, Next::List(Reason::Expired));
                     }
-                    self.state = State::List {
-                        reason: Reason::Expired,
-                        token: None,
-                        at: None,
-                    };
+                    let until = now + SPREAD.mul_f64(self.entropy.unit());
+                    let then = Next::List(Reason::Expired);
+                    self.state = State::Waiting { until, then };
                     return;
                 }
                 if status.is_some_and(|status| status.too_large) {
@@ -443,11 +388,7 @@ impl Machine {
             .is_some_and(|known| version.is_before(known))
         {
             self.quorum = true;
-            self.state = State::List {
-                reason: Reason::History,
-                token: None,
-                at: None,
-            };
+            self.state = State::list(Reason::History);
             return;
         }
         self.silence = (self.silence * 2).min(MAX_SILENCE);
@@ -465,6 +406,12 @@ impl Machine {
         self.asked = true;
     }
 
+    /// Whether the kind went missing after it had been mirrored.
+    pub(crate) fn is_parked(&self) -> bool {
+        let missing = |trouble: Trouble| trouble.cause == TroubleCause::Missing;
+        self.version.is_some() && self.trouble.is_some_and(missing)
+    }
+
     /// Why the informer does not work as it should, if so.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
@@ -476,12 +423,14 @@ impl Machine {
     }
 
     fn wait(&mut self, now: Instant, failure: &Failure, then: Next) {
-        let until = self.backoff.next(now, failure.retry_after(), &self.entropy);
-        let until = if failure.code() == Some(404) {
-            until.min(now + self.missing_retry())
-        } else {
-            until
-        };
+        let asked = failure.retry_after().min(MAX_RETRY_AFTER);
+        let mut until = self.backoff.next(now, asked, &self.entropy);
+        if failure.code() == Some(404) {
+            let since = *self.missing.get_or_insert(now);
+            if now.saturating_duration_since(since) < MISSING_EAGER {
+                until = until.min(now + self.missing_retry());
+            }
+        }
         self.state = State::Waiting { until, then };
     }
 

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
 use super::index::{Index, IndexSpec};
+use super::keeper::Keeper;
 use super::settle::{Outcome, settle};
 use crate::delta::{Cause, Change};
 use crate::delta_fifo::state::{ListEnd, Pending, Step};
@@ -37,7 +38,31 @@ struct Shelf {
     indexes: Vec<Index>,
     /// Changes with the set of indexes.
     generation: u64,
-    bytes: usize,
+    size: Size,
+}
+
+/// How much is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) objects: usize,
+    /// Bytes of them as they are kept.
+    pub(crate) bytes: usize,
+    /// Bytes of their JSON.
+    pub(crate) json_bytes: usize,
+}
+
+impl Size {
+    fn add(&mut self, object: &Object) {
+        self.objects += 1;
+        self.bytes += object.size();
+        self.json_bytes += object.body().json_size();
+    }
+
+    fn subtract(&mut self, object: &Object) {
+        self.objects -= 1;
+        self.bytes -= object.size();
+        self.json_bytes -= object.body().json_size();
+    }
 }
 
 struct Entry {
@@ -122,47 +147,63 @@ impl Reader {
         Some(index.keys(value).cloned().collect())
     }
 
-    /// Asks the indexes about the states in a batch. This runs the code of users: no lock is held, and its failures are counted, not raised.
-    pub(crate) fn index<P>(&self, steps: &[Step<P>]) -> Indexed {
+    /// Brings the states in a batch into the form they are to be kept in, and asks the indexes about them. This runs the code of users: no lock is held, and
+    /// its failures are counted, not raised. States that are stored already are left alone.
+    pub(crate) fn prepare<P>(&self, steps: &[Step<P>], keeper: &Keeper) -> Prepared {
+        let mut prepared = Prepared::default();
+        for step in steps {
+            let mut ready = Ready::default();
+            if let Step::Key(key, pending) = step
+                && let Some(latest) = &pending.latest
+            {
+                let stored = self.get(key);
+                if !pending.is_known(stored.as_ref()) {
+                    let kept = keeper.keep(latest, stored.as_ref());
+                    let failed = kept.untransformed.map(|reason| (key.clone(), reason));
+                    prepared.untransformed.extend(failed);
+                    ready.object = Some(kept.object);
+                }
+            }
+            prepared.steps.push(ready);
+        }
+        self.index(&mut prepared);
+        prepared
+    }
+
+    fn index(&self, prepared: &mut Prepared) {
         let shelf = read(&self.0);
         let specs: Vec<_> = shelf
             .indexes
             .iter()
             .map(|index| index.spec.clone())
             .collect();
-        let generation = shelf.generation;
+        prepared.generation = shelf.generation;
         drop(shelf);
-        let mut failed = Vec::new();
-        let mut values = |step: &Step<P>| match step {
-            Step::Key(
-                key,
-                Pending {
-                    latest: Some(object),
-                    ..
-                },
-            ) => {
-                let values = specs.iter().map(|spec| {
-                    let values = spec.values(object);
-                    values
-                        .map_err(|reason| failed.push((key.clone(), spec.name().into(), reason)))
-                        .ok()
-                });
-                values.collect()
-            }
-            _ => Values::new(),
-        };
-        let values = steps.iter().map(&mut values).collect();
-        Indexed {
-            generation,
-            values,
-            failed,
+        let unindexed = &mut prepared.unindexed;
+        unindexed.clear();
+        for ready in &mut prepared.steps {
+            let Some(object) = &ready.object else {
+                continue;
+            };
+            let values = specs.iter().map(|spec| {
+                let failed =
+                    |reason| unindexed.push((object.key().clone(), spec.name().into(), reason));
+                spec.values(object).map_err(failed).ok()
+            });
+            ready.values = values.collect();
         }
     }
 
-    /// Objects and their bytes.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> Size {
+        read(&self.0).size
+    }
+
+    /// Up to `max` objects behind `after`, by key.
+    pub(crate) fn page(&self, after: Option<&Key>, max: usize) -> Vec<Object> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let shelf = read(&self.0);
-        (shelf.objects.len(), shelf.bytes)
+        let page = shelf.objects.range((from, Bound::Unbounded)).take(max);
+        page.map(|(_, entry)| entry.object.clone()).collect()
     }
 }
 
@@ -184,6 +225,8 @@ pub(crate) struct Applied {
     pub(crate) unchanged: u64,
     /// Objects an index failed for: key, index, reason.
     pub(crate) unindexed: Vec<(Key, Arc<str>, String)>,
+    /// Objects a transform failed for: key, reason.
+    pub(crate) untransformed: Vec<(Key, String)>,
     /// The lists that ended.
     pub(crate) lists: Vec<ListEnd>,
     /// Everything that was behind when this watch was opened is in.
@@ -192,11 +235,21 @@ pub(crate) struct Applied {
     pub(crate) touched: Vec<Key>,
 }
 
-/// What the indexes say of a batch.
-pub(crate) struct Indexed {
+/// What the code of users made of a batch.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    /// Of the set of indexes that were asked.
     generation: u64,
-    values: Vec<Values>,
-    failed: Vec<(Key, Arc<str>, String)>,
+    steps: Vec<Ready>,
+    unindexed: Vec<(Key, Arc<str>, String)>,
+    untransformed: Vec<(Key, String)>,
+}
+
+#[derive(Default)]
+struct Ready {
+    /// The state as it is to be kept; `None` where there is none or it is known.
+    object: Option<Object>,
+    values: Values,
 }
 
 /// Values per index, in the order of the indexes; `None` where an index failed.
@@ -233,30 +286,28 @@ impl Writer {
         failed
     }
 
-    /// Applies a batch as a whole. Nothing in it can fail: the code of users had its say in [`Reader::index`], unless an index came in between.
+    /// Applies a batch as a whole. Nothing in it can fail: the code of users had its say in [`Reader::prepare`], unless an index came in between.
     pub(crate) fn apply<P>(
         &mut self,
         steps: &[Step<P>],
-        indexed: Indexed,
+        mut prepared: Prepared,
         watermark: Option<&Version>,
     ) -> Applied {
-        let current = indexed.generation == read(&self.shelf).generation;
-        let indexed = if current {
-            indexed
-        } else {
-            Reader(self.shelf.clone()).index(steps)
-        };
+        if prepared.generation != read(&self.shelf).generation {
+            Reader(self.shelf.clone()).index(&mut prepared);
+        }
         let mut applied = Applied {
-            unindexed: indexed.failed,
+            unindexed: prepared.unindexed,
+            untransformed: prepared.untransformed,
             ..Applied::default()
         };
 
         let mut shelf = write(&self.shelf);
-        for (step, values) in steps.iter().zip(indexed.values) {
+        for (step, ready) in steps.iter().zip(prepared.steps) {
             match step {
                 Step::Key(key, pending) => {
                     let grave = self.graves.get(key);
-                    let removed = shelf.apply(key, pending, &values, grave, &mut applied);
+                    let removed = shelf.apply(key, pending, &ready, grave, &mut applied);
                     if let (Some(version), true) = (
                         pending.gone.as_ref().and_then(|gone| gone.version.clone()),
                         removed,
@@ -282,6 +333,20 @@ impl Writer {
         drop(shelf);
         self.advance(watermark);
         applied
+    }
+
+    /// Puts objects in another form into the places of equal ones, unless they were replaced meanwhile.
+    pub(crate) fn exchange(&mut self, forms: Vec<(Object, Object)>) {
+        let mut shelf = write(&self.shelf);
+        let Shelf { objects, size, .. } = &mut *shelf;
+        for (before, after) in forms {
+            let entry = objects.get_mut(before.key());
+            if let Some(entry) = entry.filter(|entry| entry.object.is_same(&before)) {
+                size.subtract(&before);
+                size.add(&after);
+                entry.object = after;
+            }
+        }
     }
 
     /// Sets a key aside: what is stored of it stays, and readers are told that it is not its newest state.
@@ -314,7 +379,7 @@ impl Shelf {
         &mut self,
         key: &Key,
         pending: &Pending<P>,
-        values: &Values,
+        ready: &Ready,
         grave: Option<&Version>,
         applied: &mut Applied,
     ) -> bool {
@@ -323,7 +388,7 @@ impl Shelf {
             stored.as_ref().map(|entry| &entry.object),
             grave,
             pending.gone.as_ref(),
-            pending.latest.as_ref(),
+            ready.object.as_ref().or(pending.latest.as_ref()),
             pending.trust,
         );
         applied.stale += u64::from(settled.stale);
@@ -355,7 +420,7 @@ impl Shelf {
         match settled.outcome {
             Outcome::Keep => {}
             Outcome::Put(object) => {
-                self.put(object, pending.stamp, values);
+                self.put(object, pending.stamp, &ready.values);
                 applied.touched.push(key.clone());
             }
             Outcome::Remove => {
@@ -380,15 +445,15 @@ impl Shelf {
                 None => index.remove(&key),
             }
         }
-        self.bytes += object.size();
+        self.size.add(&object);
         if let Some(old) = self.objects.insert(key, Entry { object, stamp }) {
-            self.bytes -= old.object.size();
+            self.size.subtract(&old.object);
         }
     }
 
     fn take(&mut self, key: &Key) -> Option<Object> {
         let entry = self.objects.remove(key)?;
-        self.bytes -= entry.object.size();
+        self.size.subtract(&entry.object);
         for index in &mut self.indexes {
             index.remove(key);
         }

@@ -108,61 +108,6 @@ async fn an_answer_that_does_not_begin_in_time_is_given_up() {
     );
 }
 
-/// Counts those of its kind that are alive.
-struct Alive(Arc<()>);
-
-#[test]
-fn a_request_runs_on_the_io_runtime_and_ends_with_its_caller() {
-    let io = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("io")
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let here = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
-    let layer = OnRuntimeLayer {
-        io: io.handle().clone(),
-    };
-    let ask = |uri| Request::get(uri).body(Body::empty()).expect("a request");
-
-    let name = layer.layer(service_fn(|_: Request<Body>| async {
-        let thread = std::thread::current().name().map(str::to_owned);
-        Ok::<_, BoxError>(thread)
-    }));
-    let thread = here.block_on(name.oneshot(ask("/"))).expect("answered");
-    assert_eq!(thread.as_deref(), Some("io"));
-
-    let alive = Arc::new(());
-    let (begun, mut has_begun) = tokio::sync::mpsc::channel(1);
-    let held = alive.clone();
-    let never = layer.layer(service_fn(move |_: Request<Body>| {
-        let (held, begun) = (Alive(held.clone()), begun.clone());
-        async move {
-            begun.send(()).await?;
-            std::future::pending::<()>().await;
-            drop(held.0);
-            Ok::<(), BoxError>(())
-        }
-    }));
-    let request = never.oneshot(ask("/"));
-    here.block_on(async {
-        tokio::select! {
-            _ = request => unreachable!("it has no end"),
-            begun = has_begun.recv() => assert!(begun.is_some()),
-        }
-    });
-    // the task is dropped on the io runtime, some time after the caller
-    while Arc::strong_count(&alive) > 1 {
-        std::thread::yield_now();
-    }
-    let crash = || -> Result<(), BoxError> { panic!("scripted") };
-    let panics = layer.layer(service_fn(move |_: Request<Body>| async move { crash() }));
-    let error = here.block_on(panics.oneshot(ask("/")));
-    assert!(error.is_err(), "a panic is the failure of one request");
-}
-
 fn refused(code: u16, reason: &str, message: &str) -> ClientError {
     let status = kube::core::Status {
         code,

@@ -231,7 +231,7 @@ fn typed_objects_of_a_wire_compatible_server_are_read() {
             .as_str()
             .unwrap()
             .into();
-        rig.core.wait_for(&key("a"), &version).await;
+        rig.core.wait_for(&key("a"), &version).await.unwrap();
         assert_eq!(
             lister
                 .get(&key("a"))

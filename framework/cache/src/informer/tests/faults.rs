@@ -251,7 +251,7 @@ fn an_object_above_the_limit_is_set_aside_by_name() {
             options,
             InformerOptions {
                 max_object: 1000,
-                ..InformerOptions::default()
+                ..paged()
             },
         )
         .await;
@@ -329,7 +329,7 @@ fn pages_that_expire_are_read_again_as_one() {
             options,
             InformerOptions {
                 page_size: 4,
-                ..InformerOptions::default()
+                ..paged()
             },
         )
         .await;
@@ -399,7 +399,7 @@ fn a_watch_the_server_does_not_end_in_time_is_ended() {
             options,
             InformerOptions {
                 silence: Duration::from_secs(3600),
-                ..InformerOptions::default()
+                ..paged()
             },
         )
         .await;

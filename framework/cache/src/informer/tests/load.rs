@@ -107,7 +107,7 @@ fn lists_take_turns_at_a_shared_gate() {
             options,
             InformerOptions {
                 lists: Some(gate.clone()),
-                ..InformerOptions::default()
+                ..paged()
             },
         )
         .await;

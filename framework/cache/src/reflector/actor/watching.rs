@@ -1,67 +1,162 @@
-//! Follows one watch to its end.
+//! Follows one watch to its end, and the list before it where that is streamed.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
-use super::call::Body;
-use super::{PARSE, Run};
+use super::call::{Body, Patience};
+use super::{PARSE, Run, cause};
 use crate::delta::Delta;
 use crate::delta_fifo::actor::What;
 use crate::framing::LineSplitter;
 use crate::reflector::answer::Failure;
 use crate::reflector::event::{self, Event};
-use crate::reflector::state::{End, Machine};
+use crate::reflector::intake::Intake;
+use crate::reflector::plan::{At, End, StreamList};
+use crate::reflector::state::Machine;
 use crate::status::InformerState;
 use crate::version::Version;
 
+/// How a watch begins.
+pub(super) enum Opening {
+    /// Behind a version.
+    Watch(Version, Duration),
+    /// With what there is.
+    Stream(StreamList),
+}
+
 impl Run {
-    pub(super) async fn watch(
+    /// Follows a watch and tells the machine how it went.
+    pub(super) async fn follow(&mut self, machine: &mut Machine, opening: Opening) {
+        let mut listing = match &opening {
+            Opening::Watch(..) => None,
+            Opening::Stream(list) => {
+                self.open(list.reason, &list.at);
+                self.core.count(|counters| counters.streamed += 1);
+                Some(Intake::new(match &list.at {
+                    At::NotOlderThan(version) => Some(version.clone()),
+                    At::Any | At::Now => None,
+                }))
+            }
+        };
+        let end = self.stream(machine, &opening, &mut listing).await;
+        self.core
+            .count(|counters| *counters.watch_ends.entry(cause(&end)).or_default() += 1);
+        let now = self.clock.now();
+        if listing.is_some() {
+            self.abort();
+            if let Some(reason) = machine.stream_ended(&end, now) {
+                self.remember(&reason).await;
+            }
+        } else {
+            machine.watch_ended(&end, now);
+        }
+        let failure = match &end {
+            End::NotOpened(failure) | End::Error(failure) => Some(failure),
+            _ => None,
+        };
+        self.note(InformerState::Waiting, machine, failure);
+    }
+
+    /// While `listing`, what comes is a list.
+    async fn stream(
         &mut self,
         machine: &mut Machine,
-        version: &Version,
-        timeout: Duration,
+        opening: &Opening,
+        listing: &mut Option<Intake>,
     ) -> End {
         self.core.count(|counters| counters.watches += 1);
-        let mut body = match self.caller.watch(version, timeout).await {
+        let (answer, timeout) = match opening {
+            Opening::Watch(version, timeout) => {
+                (self.caller.watch(version, *timeout).await, *timeout)
+            }
+            Opening::Stream(list) => {
+                self.note(InformerState::Listing, machine, None);
+                (self.caller.stream(list).await, list.timeout)
+            }
+        };
+        let mut body = match answer {
             Ok(body) => body,
             Err(failure) => return End::NotOpened(failure),
         };
         let opened = self.clock.now();
-        machine.opened(opened);
-        self.note(InformerState::Watching, machine, None);
-        self.mark(What::Live(self.core.watch_opened()));
+        self.core.note_contact(opened);
+        if listing.is_none() {
+            machine.opened(opened);
+            self.live(machine);
+        }
         let mut splitter = LineSplitter::new(self.options.max_object);
+        let mut patience = Patience::new(self.options.answer);
         let mut heard = opened;
         // the server ends the watch; one that does not has lost its connection
         let overdue = opened + timeout + self.options.answer;
         loop {
-            let silent = heard + machine.silence();
-            let chunk = match self.chunk(&mut body, silent.min(overdue)).await {
+            let silent = match listing {
+                Some(_) => heard + patience.allows(),
+                None => heard + machine.silence(),
+            };
+            let chunk = match self
+                .chunk(&mut body, silent.min(overdue), listing.is_none())
+                .await
+            {
                 Heard::Chunk(chunk) => chunk,
                 Heard::End => return End::Closed,
                 Heard::Asked => return End::Asked,
                 Heard::Nothing if silent < overdue => return End::Silent,
                 Heard::Nothing => return End::Closed,
             };
-            heard = self.clock.now();
+            let now = self.clock.now();
+            self.core.note_contact(now);
+            if listing.is_some() {
+                patience.waited(now.saturating_duration_since(heard));
+            }
             for part in chunk.chunks(PARSE) {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
-                splitter.push(part, &mut |line| events.push(event::read(line, limit)));
-                if let Some(end) = self.events(machine, events, heard).await {
+                let opener = self.core.opener();
+                if listing.is_some() {
+                    let known = self.known();
+                    splitter.push(part, &mut |line| {
+                        events.push(event::read(line, limit, opener, &known));
+                    });
+                } else {
+                    splitter.push(part, &mut |line| {
+                        events.push(event::read(line, limit, opener, &|_, _| None));
+                    });
+                }
+                let mut events = events.into_iter();
+                if listing.is_some()
+                    && let Some(end) = self.initial(machine, listing, &mut events).await
+                {
+                    return end;
+                }
+                if listing.is_none()
+                    && let Some(end) = self.events(machine, events, now).await
+                {
                     return end;
                 }
             }
+            // what was spent on handing over is not the server's silence
+            heard = self.clock.now();
         }
     }
 
-    async fn chunk(&self, body: &mut Body, deadline: Instant) -> Heard {
-        let (asked, late) = (
-            pin!(self.core.relist_asked.notified()),
-            pin!(self.clock.sleep_until(deadline)),
-        );
+    /// The watch is open, and what is missed from now on is not missed for long.
+    fn live(&mut self, machine: &Machine) {
+        self.note(InformerState::Watching, machine, None);
+        self.mark(What::Live(self.core.watch_opened()));
+    }
+
+    async fn chunk(&self, body: &mut Body, deadline: Instant, interruptible: bool) -> Heard {
+        let asked = async {
+            if interruptible {
+                self.core.relist_asked.notified().await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        let (asked, late) = (pin!(asked), pin!(self.clock.sleep_until(deadline)));
         match select(pin!(body.next()), select(asked, late)).await {
             Either::Left((Ok(Some(chunk)), _)) => Heard::Chunk(chunk),
             Either::Left((Ok(None) | Err(_), _)) => Heard::End,
@@ -70,14 +165,75 @@ impl Run {
         }
     }
 
+    /// Hands over the initial events, up to the bookmark that ends them; `listing` is none from then on.
+    async fn initial(
+        &mut self,
+        machine: &mut Machine,
+        listing: &mut Option<Intake>,
+        events: &mut impl Iterator<Item = Event>,
+    ) -> Option<End> {
+        let mut deltas = Vec::new();
+        for event in events {
+            let intake = listing.as_mut()?;
+            match event {
+                Event::Delta(_, delta) => {
+                    // an item of the list, whatever happened to it while the list was sent
+                    let delta = match delta {
+                        Delta::Seen(object) => Delta::Listed(object),
+                        other => self.set_aside(other),
+                    };
+                    let stored = self.core.reader().get(delta.key()).is_some();
+                    match intake.take(delta, stored) {
+                        Ok(delta) => deltas.extend(delta),
+                        Err(failure) => return Some(End::Error(failure)),
+                    }
+                }
+                Event::Bookmark {
+                    initial_end: false, ..
+                } => {}
+                Event::Bookmark { version, .. } => {
+                    if let Err(failure) = machine.accept(Some(&version)) {
+                        return Some(End::Error(failure));
+                    }
+                    if let Some(intake) = listing.take() {
+                        deltas.extend(intake.proved());
+                    }
+                    self.begin(machine, Some(&version));
+                    self.hand_over(deltas, true).await;
+                    let now = self.clock.now();
+                    machine.streamed(&version, now);
+                    self.end(version);
+                    self.core.note_event(now);
+                    self.live(machine);
+                    return None;
+                }
+                Event::Error(status) => return Some(End::Error(Failure::Refused(status))),
+                Event::Unknown(reason) => self.unidentified(&reason),
+            }
+        }
+        if !deltas.is_empty() {
+            self.begin(machine, None);
+            self.hand_over(deltas, true).await;
+        }
+        self.core.note_event(self.clock.now());
+        None
+    }
+
     /// Hands events over in order; the position moves only behind what was handed over.
     async fn events(
         &mut self,
         machine: &mut Machine,
-        events: Vec<Event>,
+        events: std::vec::IntoIter<Event>,
         now: Instant,
     ) -> Option<End> {
         let mut deltas = Vec::new();
+        if events
+            .as_slice()
+            .iter()
+            .any(|event| matches!(event, Event::Delta(..)))
+        {
+            self.core.note_event(now);
+        }
         for event in events {
             match event {
                 Event::Delta(kind, delta) => {
@@ -85,7 +241,7 @@ impl Run {
                         .count(|counters| *counters.events.entry(kind).or_default() += 1);
                     deltas.push(self.set_aside(delta));
                 }
-                Event::Bookmark(version) => {
+                Event::Bookmark { version, .. } => {
                     self.core
                         .count(|counters| *counters.events.entry("bookmark").or_default() += 1);
                     self.told(machine, std::mem::take(&mut deltas)).await;
@@ -107,7 +263,6 @@ impl Run {
             }
         }
         self.told(machine, deltas).await;
-        self.core.note_event(now);
         None
     }
 

@@ -1,10 +1,11 @@
 use super::{Event, read};
 use crate::delta::Delta;
 use crate::framing::Item;
+use crate::opener::Opener;
 use crate::version::Version;
 
 fn event(line: &[u8]) -> Event {
-    read(Item::Whole(line), 1 << 20)
+    read(Item::Whole(line), 1 << 20, &Opener::default(), &|_, _| None)
 }
 
 const POD: &str = r#"{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#;
@@ -31,7 +32,9 @@ fn every_type_of_event_is_read() {
         );
     }
     let bookmark = event(br#"{"object":{"kind":"Pod","metadata":{"resourceVersion":"9","creationTimestamp":null}},"type":"BOOKMARK"}"#);
-    assert!(matches!(bookmark, Event::Bookmark(version) if version == Version::new("9")));
+    assert!(
+        matches!(bookmark, Event::Bookmark { version, initial_end: false } if version == Version::new("9"))
+    );
     let error = event(br#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#);
     assert!(matches!(error, Event::Error(status) if status.is_expired()));
 }
@@ -65,7 +68,7 @@ fn a_line_that_is_no_json_or_no_utf8_is_unreadable_by_name() {
         assert_eq!((key.as_str(), version), ("n/a", Some(Version::new("7"))));
     }
     let Event::Delta(_, Delta::Unreadable { key, reason, .. }) =
-        read(Item::Oversized(br#"{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","labels":{"x":"yyyy"#), 80)
+        read(Item::Oversized(br#"{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","labels":{"x":"yyyy"#), 80, &Opener::default(), &|_, _| None)
     else {
         panic!()
     };

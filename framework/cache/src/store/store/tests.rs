@@ -1,4 +1,4 @@
-use super::{Values, store};
+use super::{Size, Values, store};
 use crate::key::Key;
 use crate::object::Object;
 use crate::store::IndexSpec;
@@ -51,7 +51,7 @@ fn ten_thousand_names_that_come_and_go_leave_nothing_behind() {
         );
         shelf.take(object.key());
     }
-    assert_eq!(reader.size(), (0, 0));
+    assert_eq!(reader.size(), Size::default());
     assert_eq!(write(&writer.shelf).indexes[0].footprint(), 0);
 }
 

@@ -1,0 +1,225 @@
+//! Makes connections to an API server that do not outlive their other end unnoticed.
+
+use std::{error::Error, time::Duration};
+
+use base64::Engine as _;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::BodyExt as _;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::{
+    Client,
+    connect::{
+        Connect, HttpConnector,
+        proxy::{SocksV5, Tunnel},
+    },
+};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
+use tokio::runtime::Handle;
+use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _, util::BoxService};
+
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+use runtime::OnRuntimeLayer;
+
+/// How connections are made and how dead ones are found.
+///
+/// A connection that carries a quiet watch looks the same whether its other end is there or a firewall between has forgotten it. So the kernel asks
+/// the other kernel: after [`idle`](Self::idle) without traffic, then every [`interval`](Self::interval). Without an answer to
+/// [`probes`](Self::probes) questions, or to sent data for as long, the connection breaks, and whoever reads from it hears of it. A server that
+/// is there but says nothing is another matter: see [`InformerOptions::silence`](crate::InformerOptions::silence).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// How long a connection may carry nothing until the other end is asked whether it is there. Default 15 s; less than a second counts as one.
+    pub idle: Duration,
+    /// How long to wait for an answer before asking again. Default 5 s; less than a second counts as one.
+    pub interval: Duration,
+    /// How many questions in a row stay unanswered until the connection is dead. Default 3; none counts as one.
+    pub probes: u32,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(15),
+            interval: Duration::from_secs(5),
+            probes: 3,
+        }
+    }
+}
+
+impl ConnectOptions {
+    /// How long the other end may be gone until the connection breaks: 30 s by default. The same whether anything was sent to it (Linux and Android;
+    /// elsewhere data that was sent keeps a connection alive for as long as the system repeats it).
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        let Self {
+            idle,
+            interval,
+            probes,
+        } = self.whole();
+        idle + interval * probes
+    }
+
+    /// As the kernel takes them: in seconds, and nothing is zero.
+    fn whole(&self) -> Self {
+        let seconds = |time: Duration| Duration::from_secs(time.as_secs().max(1));
+        Self {
+            idle: seconds(self.idle),
+            interval: seconds(self.interval),
+            probes: self.probes.max(1),
+        }
+    }
+}
+
+/// What sends requests to the server and brings its answers.
+pub type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+
+/// A client for informers, and for everything else, of the server that `config` names. Its connections live on `io`, a runtime that must outlive
+/// every actor that uses the client.
+///
+/// Everything kube's own client takes from a configuration is honoured: certificates, tokens, exec plugins, impersonation, proxies (HTTP, HTTPS and
+/// SOCKS 5, with credentials), the server's name in TLS, the reloaded CA in clusters, time limits; except that it never repeats a request
+/// by itself, which would hide a busy server from those who back off, and that [`kube::Client::valid_until`] says nothing.
+///
+/// Each watch has a connection of its own (HTTP/1.1), so no request waits behind one and a reader that is slow slows down nobody else.
+///
+/// # Errors
+///
+/// When the configuration cannot be turned into a transport: certificates that do not parse, a proxy that speaks something else.
+pub fn connect(
+    config: kube::Config,
+    options: &ConnectOptions,
+    io: &Handle,
+) -> Result<kube::Client, kube::Error> {
+    let builder = transport(config, options, io)?;
+    // a client keeps a task of its own
+    let _entered = io.enter();
+    Ok(builder.build())
+}
+
+/// As [`connect`], for those who put layers of their own around it. Build it inside of `io`.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub fn transport(
+    config: kube::Config,
+    options: &ConnectOptions,
+    io: &Handle,
+) -> Result<ClientBuilder<Transport>, kube::Error> {
+    // kube's layers may start tasks
+    let _entered = io.enter();
+    let tcp = tcp(options);
+    let Some(proxy) = config.proxy_url.clone() else {
+        let https = config.rustls_https_connector_with_connector(tcp)?;
+        return finish(TimeoutConnector::new(https), config, io);
+    };
+    let scheme = proxy.scheme_str().unwrap_or_default();
+    match scheme {
+        "http" => {
+            let tunnel = tunnel(&proxy, tcp);
+            let https = config.rustls_https_connector_with_connector(tunnel)?;
+            finish(TimeoutConnector::new(https), config, io)
+        }
+        "https" => {
+            let secured = config.rustls_https_connector_with_connector(tcp)?;
+            let tunnel = tunnel(&proxy, secured);
+            let https = config.rustls_https_connector_with_connector(tunnel)?;
+            finish(TimeoutConnector::new(https), config, io)
+        }
+        "socks5" => {
+            let socks = SocksV5::new(proxy.clone(), tcp);
+            let socks = match credentials(&proxy) {
+                Some((user, password)) => socks.with_auth(user, password),
+                None => socks,
+            };
+            let https = config.rustls_https_connector_with_connector(socks)?;
+            finish(TimeoutConnector::new(https), config, io)
+        }
+        _ => Err(kube::Error::ProxyProtocolUnsupported {
+            proxy_url: Box::new(proxy),
+        }),
+    }
+}
+
+fn tcp(options: &ConnectOptions) -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let ConnectOptions {
+        idle,
+        interval,
+        probes,
+    } = options.whole();
+    tcp.set_keepalive(Some(idle));
+    tcp.set_keepalive_interval(Some(interval));
+    tcp.set_keepalive_retries(Some(probes));
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    tcp.set_tcp_user_timeout(Some(options.patience()));
+    tcp
+}
+
+fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.clone(), connector);
+    let header = credentials(proxy).and_then(|(user, password)| {
+        let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        HeaderValue::try_from(format!("Basic {pair}")).ok()
+    });
+    match header {
+        Some(header) => tunnel.with_auth(header),
+        None => tunnel,
+    }
+}
+
+/// User and password in a URL, freed of the escapes that URLs need.
+fn credentials(proxy: &Uri) -> Option<(String, String)> {
+    let (pair, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+    let (user, password) = pair.split_once(':').unwrap_or((pair, ""));
+    let plain = |text: &str| {
+        percent_encoding::percent_decode_str(text)
+            .decode_utf8_lossy()
+            .into_owned()
+    };
+    Some((plain(user), plain(password)))
+}
+
+fn finish<C>(
+    mut connector: TimeoutConnector<C>,
+    config: kube::Config,
+    io: &Handle,
+) -> Result<ClientBuilder<Transport>, kube::Error>
+where
+    TimeoutConnector<C>: Connect + Clone + Send + Sync + 'static,
+{
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let http = Client::builder(TokioExecutor::new())
+        // without it, connections nobody needs are kept until somebody asks for one
+        .pool_timer(TokioTimer::new())
+        .build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(|error: hyper_util::client::legacy::Error| BoxError::from(error))
+        .service(http)
+        .map_response(|answer| answer.map(plain));
+    let service = OnRuntimeLayer::new(io.clone()).layer(service.boxed());
+    Ok(ClientBuilder::new(
+        service.boxed(),
+        config.default_namespace,
+    ))
+}
+
+/// A body without the type of its connection.
+fn plain<B>(body: B) -> Box<DynBody>
+where
+    B: http_body::Body<Data = bytes::Bytes, Error: Error + Send + Sync> + Send + Unpin + 'static,
+{
+    Box::new(body.map_err(BoxError::from))
+}

@@ -1,0 +1,239 @@
+//! Waits for the store to show something, and says why it will not.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use boatswain_supervision::Clock;
+use futures::future::{Either, select};
+
+use super::{InformerCore, Progress};
+use crate::delta::Trust;
+use crate::key::Key;
+use crate::object::{Object, Uid};
+use crate::store::Applied;
+use crate::version::Version;
+
+/// Why a wait for the store ended without what was waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// The key lies outside of what is mirrored: the store will never show it.
+    #[error("{resource} {key} is outside of what is mirrored ({scope}); read it live")]
+    OutOfScope {
+        /// The resource.
+        resource: String,
+        /// What was waited for.
+        key: Key,
+        /// What is mirrored.
+        scope: String,
+    },
+    /// Nobody keeps the store up to date any more.
+    #[error("the informer of {resource} in {scope} has ended; its store stays as it is")]
+    Ended {
+        /// The resource.
+        resource: String,
+        /// What was mirrored.
+        scope: String,
+    },
+    /// The server was restored from a backup meanwhile, so that versions from before mean nothing now.
+    #[error(
+        "the server went back in time; what was written to {resource} {key} may be lost, read it live"
+    )]
+    SetBack {
+        /// The resource.
+        resource: String,
+        /// What was waited for.
+        key: Key,
+    },
+    /// It took too long.
+    #[error("{resource} in {scope} did not show it within {limit:?}: {why}")]
+    TimedOut {
+        /// The resource.
+        resource: String,
+        /// What is mirrored.
+        scope: String,
+        /// How long was waited.
+        limit: Duration,
+        /// How the informer was at the end.
+        why: String,
+    },
+}
+
+impl InformerCore {
+    /// Whether the store is at or after `version` as far as `key` is concerned.
+    ///
+    /// Versions without an order are reached only by meeting exactly this one.
+    #[must_use]
+    pub fn has_reached(&self, key: &Key, version: &Version) -> bool {
+        self.is_at(self.low_water().as_ref(), key, version)
+    }
+
+    fn is_at(&self, low_water: Option<&Version>, key: &Key, version: &Version) -> bool {
+        low_water.is_some_and(|low| low.has_reached(version))
+            || self
+                .reader
+                .get(key)
+                .is_some_and(|object| object.meta().resource_version.has_reached(version))
+    }
+
+    /// Waits until [`InformerCore::has_reached`]: after a write that was answered with `version`, reads of `key` show it or something later, which may be
+    /// that it is gone or another incarnation. After a deletion use [`InformerCore::wait_gone`]: its answer carries the version before it.
+    ///
+    /// It may take for ever, for instance while the server cannot be reached; [`InformerCore::within`] bounds it.
+    ///
+    /// # Errors
+    ///
+    /// All of [`WaitError`] but `TimedOut`.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_for(&self, key: &Key, version: &Version) -> Result<(), WaitError> {
+        self.wait(key, |progress| {
+            self.is_at(progress.low_water.as_ref(), key, version)
+        })
+        .await
+    }
+
+    /// Waits until the incarnation `uid` of `key` is not in the store any more. An object with finalizers may take long to go.
+    ///
+    /// # Errors
+    ///
+    /// As [`InformerCore::wait_for`].
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_gone(&self, key: &Key, uid: &Uid) -> Result<(), WaitError> {
+        self.wait_until(key, |stored| {
+            stored.is_none_or(|object| object.meta().uid != *uid)
+        })
+        .await
+    }
+
+    /// Waits until what is stored of `key` satisfies a condition. It is asked after every batch, so it should be quick; before the informer is synced nothing
+    /// is asked, for then absence means nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`InformerCore::wait_for`].
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_until(
+        &self,
+        key: &Key,
+        condition: impl Fn(Option<&Object>) -> bool,
+    ) -> Result<(), WaitError> {
+        self.wait(key, |progress| {
+            progress.synced && condition(self.reader.get(key).as_ref())
+        })
+        .await
+    }
+
+    /// Ends a wait after `limit` at the latest.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use boatswain_cache::{InformerCore, Key, Version, WaitError};
+    /// # async fn example(core: &InformerCore, clock: &boatswain_supervision::Clock, key: &Key, version: &Version) -> Result<(), WaitError> {
+    /// core.within(clock, Duration::from_secs(5), core.wait_for(key, version)).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::TimedOut`], which says how the informer was at the end, and those of the wait.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn within<T>(
+        &self,
+        clock: &Clock,
+        limit: Duration,
+        wait: impl Future<Output = Result<T, WaitError>>,
+    ) -> Result<T, WaitError> {
+        match select(pin!(wait), pin!(clock.sleep(limit))).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(WaitError::TimedOut {
+                resource: self.kind().resource(),
+                scope: self.scope().to_string(),
+                limit,
+                why: self.why_not(),
+            }),
+        }
+    }
+
+    fn why_not(&self) -> String {
+        let progress = self.progress.borrow().clone();
+        match (self.degraded(), progress.low_water) {
+            (Some(degraded), _) => degraded.to_string(),
+            (None, _) if !progress.synced => "it is not synced yet".to_owned(),
+            (None, _) if !progress.fresh => "no watch is open".to_owned(),
+            (None, Some(version)) if version.is_ordered() => {
+                format!("it is up to date as far as version {version}")
+            }
+            (None, _) => "versions of this server have no order".to_owned(),
+        }
+    }
+
+    async fn wait(&self, key: &Key, reached: impl Fn(&Progress) -> bool) -> Result<(), WaitError> {
+        if !self.scope().contains(key.namespace()) {
+            return Err(WaitError::OutOfScope {
+                resource: self.kind().resource(),
+                key: key.clone(),
+                scope: self.scope().to_string(),
+            });
+        }
+        let mut progress = self.progress.subscribe();
+        let history = progress.borrow().history;
+        let over = |progress: &Progress| progress.ended || progress.history != history;
+        let last = progress
+            .wait_for(|progress| over(progress) || reached(progress))
+            .await;
+        // the sender lives as long as self
+        let Ok(last) = last else { return Ok(()) };
+        if last.history != history {
+            return Err(WaitError::SetBack {
+                resource: self.kind().resource(),
+                key: key.clone(),
+            });
+        }
+        if last.ended && !reached(&last) {
+            return Err(WaitError::Ended {
+                resource: self.kind().resource(),
+                scope: self.scope().to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Says that nobody will keep the store up to date any more, as after its informer was taken out of the tree: who waits for it is told, and it is not
+    /// fresh. What is stored can still be read. There is no way back; a new informer has a new core.
+    pub fn retire(&self) {
+        self.progress.send_modify(|progress| {
+            progress.ended = true;
+            progress.fresh = false;
+        });
+    }
+
+    /// Whether [`InformerCore::retire`] was called.
+    #[must_use]
+    pub fn retired(&self) -> bool {
+        self.progress.borrow().ended
+    }
+
+    pub(super) fn advance(&self, applied: &Applied, low_water: Option<Version>) {
+        let fresh = applied.live.is_some() && applied.live == super::lock(&self.health).watch;
+        self.progress.send_modify(|progress| {
+            progress.low_water = low_water;
+            progress.synced |= !applied.lists.is_empty();
+            for list in &applied.lists {
+                progress.relisted = progress.relisted.max(list.replace.answers);
+                progress.history += u64::from(list.replace.trust == Trust::Restored);
+            }
+            progress.fresh |= fresh && !progress.ended;
+        });
+    }
+}

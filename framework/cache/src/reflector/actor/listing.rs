@@ -1,0 +1,234 @@
+//! Reads lists and hands them over.
+
+use std::sync::Arc;
+
+use super::call::Patience;
+use super::{BATCH, PARSE, Run};
+use crate::delta::{Cause, Delta, Trust};
+use crate::delta_fifo::actor::{Deltas, What};
+use crate::delta_fifo::state::Replace;
+use crate::envelope;
+use crate::framing::{Item, ListMeta, ListSplitter};
+use crate::key::Key;
+use crate::object::{Meta, Object};
+use crate::reflector::answer::Failure;
+use crate::reflector::plan::{At, List, Reason};
+use crate::reflector::state::Machine;
+use crate::status::InformerState;
+use crate::version::Version;
+
+impl Run {
+    pub(super) async fn list(&mut self, machine: &mut Machine, list: List) -> Result<(), Failure> {
+        self.enter().await;
+        self.note(InformerState::Listing, machine, None);
+        if list.token.is_none() {
+            self.open(list.reason, &list.at);
+        }
+        self.core.count(|counters| counters.lists += 1);
+        let meta = self.page(machine, &list).await?;
+        self.begin(machine, Some(&meta.version));
+        if let Some(version) = machine.listed(&meta) {
+            self.end(version);
+            self.note(InformerState::Watching, machine, None);
+        }
+        Ok(())
+    }
+
+    /// A list begins; it counts as told once there is something to tell.
+    pub(super) fn open(&mut self, reason: Reason, at: &At) {
+        self.complete = true;
+        self.core
+            .count(|counters| *counters.relists.entry(reason.as_str()).or_default() += 1);
+        let cause = if self.core.synced() {
+            Cause::Relist
+        } else {
+            Cause::Initial
+        };
+        let (trust, answers) = if *at == At::Now {
+            (Trust::Quorum, self.asked)
+        } else {
+            (Trust::Cached, 0)
+        };
+        // until it is known whether the server was set back, equal versions prove nothing
+        self.trust = if trust == Trust::Quorum && self.core.low_water().is_some() {
+            Trust::Restored
+        } else {
+            trust
+        };
+        self.opening = Some(Replace {
+            answers,
+            ..Replace::new(self.core.next_epoch(), trust, cause)
+        });
+    }
+
+    /// Tells the beginning of a list, once it is known how much it counts.
+    pub(super) fn begin(&mut self, machine: &Machine, version: Option<&Version>) {
+        let Some(mut replace) = self.opening.take() else {
+            return;
+        };
+        if replace.trust == Trust::Quorum
+            && version.is_some_and(|version| machine.is_ahead_of(version))
+        {
+            tracing::warn!(resource = %self.core.kind(), "the server went back in time; its state is taken as it is now");
+            self.core.count(|counters| counters.histories += 1);
+            replace.trust = Trust::Restored;
+        }
+        self.trust = replace.trust;
+        self.mark(What::ReplaceBegin(replace));
+    }
+
+    /// The list was handed over to its end.
+    pub(super) fn end(&mut self, version: Version) {
+        self.mark(What::ReplaceEnd {
+            version,
+            complete: self.complete,
+        });
+        self.lists = None;
+        self.began = true;
+    }
+
+    /// The list was not handed over to its end: nothing follows from what it lacks.
+    pub(super) fn abort(&mut self) {
+        self.mark(What::ReplaceAbort);
+        self.opening = None;
+        self.lists = None;
+    }
+
+    /// Waits for a place among those that list. Where they are rare, a beginner does not queue at once.
+    pub(super) async fn enter(&mut self) {
+        let (None, Some(gate)) = (&self.lists, self.options.lists.clone()) else {
+            return;
+        };
+        self.lists = gate.clone().try_acquire_owned().ok();
+        if self.lists.is_none() {
+            if !self.began {
+                let aside = self.options.spread.mul_f64(self.entropy.unit());
+                self.clock.sleep(aside).await;
+            }
+            self.lists = gate.acquire_owned().await.ok();
+        }
+    }
+
+    /// Whether this server is known not to stream lists of this kind, and why.
+    pub(super) async fn unstreamed(&mut self) -> Option<Arc<str>> {
+        let memory = self.options.stream_lists.clone()?;
+        let (resource, now) = (self.core.kind().resource(), self.clock.now());
+        let reason = if memory.concern(&resource, now) {
+            memory.refused(&self.caller.server().await, &resource, now)
+        } else {
+            None
+        };
+        self.core.note_paged(reason.clone());
+        reason
+    }
+
+    /// Remembers that this server does not stream lists of this kind.
+    pub(super) async fn remember(&self, reason: &str) {
+        let Some(memory) = &self.options.stream_lists else {
+            return;
+        };
+        let (resource, now) = (self.core.kind().resource(), self.clock.now());
+        let server = self.caller.server().await;
+        memory.refuse(&server, &resource, reason, now);
+        self.core.count(|counters| counters.unstreamed += 1);
+        self.core.note_paged(Some(reason.into()));
+        tracing::info!(resource = %self.core.kind(), server, reason, "the server does not stream this list; it is read in pages");
+    }
+
+    async fn page(&mut self, machine: &Machine, list: &List) -> Result<ListMeta, Failure> {
+        let mut body = self.caller.list(list).await?;
+        let mut splitter = ListSplitter::new(self.options.max_object);
+        let mut patience = Patience::new(self.options.answer);
+        while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
+            self.core.note_contact(self.clock.now());
+            for part in chunk.chunks(PARSE) {
+                let mut deltas = Vec::new();
+                splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
+                if !deltas.is_empty() {
+                    let version = splitter.meta().map(|meta| &meta.version);
+                    machine.accept(version)?;
+                    self.begin(machine, version);
+                    self.hand_over(deltas, true).await;
+                }
+            }
+        }
+        let meta = splitter.finish()?;
+        machine.accept(Some(&meta.version))?;
+        self.core.note_event(self.clock.now());
+        Ok(meta)
+    }
+
+    fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
+        let bad = match item {
+            Item::Whole(json) => match self.core.opener().open_unless(json, &self.known()) {
+                Ok(object) => return deltas.push(Delta::Listed(object)),
+                Err(bad) => bad,
+            },
+            Item::Oversized(head) => envelope::oversized(head, self.options.max_object),
+        };
+        // damaged bytes may have swallowed others
+        self.complete &= bad.key.is_some() && !bad.damaged;
+        match bad.key {
+            Some(key) => deltas.push(self.set_aside(Delta::Unreadable {
+                key,
+                version: bad.version,
+                reason: bad.reason,
+            })),
+            None => self.unidentified(&bad.reason),
+        }
+    }
+
+    /// Something in the list being read is known to be there, but not by name.
+    pub(super) fn unidentified(&mut self, reason: &str) {
+        self.complete = false;
+        self.core.count(|counters| counters.unidentified += 1);
+        tracing::error!(resource = %self.core.kind(), reason, "an object in a list has no name; deletions found by this list are held back");
+    }
+
+    /// What is stored in the same state need not be read again.
+    pub(super) fn known(&self) -> impl Fn(&Key, &Meta) -> Option<Object> + use<> {
+        let (core, reuse) = (self.core.clone(), self.trust != Trust::Restored);
+        move |key, meta| {
+            let stored = core.reader().get(key).filter(|_| reuse)?;
+            let same = stored.meta().uid == meta.uid
+                && stored.meta().resource_version == meta.resource_version;
+            same.then_some(stored)
+        }
+    }
+
+    pub(super) fn set_aside(&self, delta: Delta) -> Delta {
+        if let Delta::Unreadable { key, reason, .. } = &delta
+            && self.core.reader().unreadable(key).as_deref() != Some(reason)
+        {
+            tracing::warn!(resource = %self.core.kind(), %key, reason, "object cannot be read; it is set aside and others go on");
+        }
+        delta
+    }
+
+    /// Waits until there is room: this is where a server is made to wait for a slow indexer.
+    pub(super) async fn hand_over(&mut self, deltas: Vec<Delta>, listed: bool) {
+        let credits = if listed {
+            &self.core.list_credits
+        } else {
+            &self.core.watch_credits
+        };
+        let mut deltas = deltas.into_iter().peekable();
+        while deltas.peek().is_some() {
+            let deltas: Vec<_> = deltas.by_ref().take(BATCH).collect();
+            let count = u32::try_from(deltas.len()).unwrap_or(u32::MAX);
+            // the core never closes its credits
+            let Ok(permits) = credits.clone().acquire_many_owned(count).await else {
+                return;
+            };
+            if listed {
+                self.core
+                    .count(|counters| counters.listed += u64::from(count));
+            }
+            self.fifo.tell(Deltas {
+                session: self.session,
+                deltas,
+                permits,
+            });
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Decides how each object is kept.
+
+use std::any::TypeId;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use serde::de::DeserializeOwned;
+
+use super::body::Body;
+use super::dictionary::Dictionary;
+use super::memo::{Decoded, Memo, MemoStatus, Outcome};
+use crate::kind::Kind;
+use crate::object::{DecodeError, Object, Recall};
+use crate::opener::Opener;
+use crate::selection::Selection;
+use crate::sync::lock;
+use crate::transform::Transform;
+
+#[cfg(test)]
+mod tests;
+
+/// Objects below this many bytes of JSON are kept as they are: there is little to win.
+const SMALL: usize = 1 << 10;
+/// Objects above this many bytes are packed without waiting for a dictionary, which would do little for them.
+const LARGE: usize = 32 << 10;
+/// Objects a dictionary is trained on.
+const SAMPLES: usize = 200;
+/// Bytes of one object a dictionary is trained on.
+const SAMPLE: usize = 16 << 10;
+/// At so many objects a dictionary is trained, and anew at each of so many times more: the first ones of a list are often of one namespace and alike.
+const GROWTH: usize = 10;
+/// Beyond so many, objects of all sorts have been seen.
+const ENOUGH: usize = 20_000;
+
+/// How an informer keeps its objects.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// In which form. Default [`Layout::Compact`].
+    pub layout: Layout,
+    /// Bytes for recently decoded objects, estimated from their JSON. Default 16 MiB; 0 decodes at every read.
+    pub memo: usize,
+    /// What is left out of objects. Default `managedFields`.
+    pub transform: Transform,
+    /// Whether objects hold secrets: they are then neither packed with a dictionary made of them nor remembered in decoded form, and their bytes are wiped from
+    /// memory when the last reader has let go of them. What the HTTP client buffers and what readers decode is not in our hand. Secrets are always
+    /// treated so. Default false.
+    pub sensitive: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Compact,
+            memo: 16 << 20,
+            transform: Transform::default(),
+            sensitive: false,
+        }
+    }
+}
+
+/// In which form objects are kept. What readers see is the same.
+#[derive(Clone)]
+pub enum Layout {
+    /// As JSON, packed by zstd with a dictionary trained on the kind where an object has more than 1 KiB; decoded when it is read.
+    Compact,
+    /// As in `Compact`, and decoded when it arrives, for kinds of which every object is read again and again. Made by [`Layout::typed`]. Takes 5 to 8 times
+    /// the bytes of the JSON.
+    Typed(Decoder),
+}
+
+/// Decodes every object of a store as one type.
+#[derive(Clone, Copy)]
+pub struct Decoder(fn(&Object) -> Outcome);
+
+impl Layout {
+    /// Objects are kept decoded as `K`.
+    #[must_use]
+    pub fn typed<K: DeserializeOwned + Send + Sync + 'static>() -> Self {
+        Self::Typed(Decoder(|object| {
+            let decoded = catch_unwind(AssertUnwindSafe(|| object.parse::<K>()));
+            let outcome = decoded.unwrap_or_else(|_| {
+                Err(DecodeError {
+                    key: object.key().clone(),
+                    reason: "decoding it panicked".into(),
+                })
+            });
+            (TypeId::of::<K>(), outcome.map(|object| object as Decoded))
+        }))
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Compact => "Compact",
+            Self::Typed(_) => "Typed",
+        })
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Decoder")
+    }
+}
+
+/// Turns objects as they arrive into objects as they are kept.
+pub(crate) struct Keeper {
+    options: StoreOptions,
+    memo: Option<Arc<Memo>>,
+    press: Mutex<Press>,
+}
+
+struct Press {
+    dictionary: Option<Arc<Dictionary>>,
+    /// Objects stored when the next dictionary is due; `None` when there will be none.
+    due: Option<usize>,
+}
+
+/// An object as it is kept.
+pub(crate) struct Kept {
+    pub(crate) object: Object,
+    /// Why the transform was not applied.
+    pub(crate) untransformed: Option<String>,
+}
+
+impl Keeper {
+    pub(crate) fn new(kind: &Kind, options: StoreOptions) -> Self {
+        let sensitive = options.sensitive || (kind.group.is_empty() && kind.plural == "secrets");
+        let options = StoreOptions {
+            sensitive,
+            ..options
+        };
+        let memo = (!sensitive && options.memo > 0).then(|| Arc::new(Memo::new(options.memo)));
+        Self {
+            memo,
+            press: Mutex::new(Press {
+                dictionary: None,
+                due: (!sensitive).then_some(SAMPLES),
+            }),
+            options,
+        }
+    }
+
+    /// What objects go through when they arrive.
+    pub(crate) fn opener(&self, selection: &Selection) -> Opener {
+        let StoreOptions {
+            transform,
+            sensitive,
+            ..
+        } = &self.options;
+        Opener::new(
+            Some(selection),
+            transform.clone(),
+            *sensitive,
+            self.memo.clone(),
+        )
+    }
+
+    /// The object as it is to be kept; under the very key of the `stored` state that it follows, if any. Runs the code of users.
+    pub(crate) fn keep(&self, arrived: &Object, stored: Option<&Object>) -> Kept {
+        let (changed, untransformed) = self.transform(arrived);
+        let object = changed.as_ref().unwrap_or(arrived);
+        let packed = self.pack(object.body());
+        let recall = match (&self.options.layout, self.options.sensitive) {
+            (Layout::Typed(Decoder(decode)), false) => {
+                Some(Recall::Pinned(Arc::new(decode(object))))
+            }
+            _ => None,
+        };
+        let key = stored.map_or(object.key(), Object::key);
+        let object = match (packed, recall) {
+            (None, None) if key.is_same_text(object.key()) => object.clone(),
+            (packed, recall) => object.kept(
+                key,
+                packed.unwrap_or_else(|| Body::Plain(object.json())),
+                recall.unwrap_or_else(|| object.recall().clone()),
+            ),
+        };
+        Kept {
+            object,
+            untransformed,
+        }
+    }
+
+    fn transform(&self, arrived: &Object) -> (Option<Object>, Option<String>) {
+        if !self.options.transform.has_closure() {
+            return (None, None);
+        }
+        match arrived
+            .body()
+            .read(|json| self.options.transform.apply(json))
+        {
+            Ok(None) => (None, None),
+            Ok(Some(json)) => {
+                let body = if self.options.sensitive {
+                    Body::sealed(json)
+                } else {
+                    Body::plain(json)
+                };
+                (
+                    Some(arrived.kept(arrived.key(), body, arrived.recall().clone())),
+                    None,
+                )
+            }
+            // its words may quote what it choked on
+            Err(_) if self.options.sensitive => (None, Some("it failed".to_owned())),
+            Err(reason) => (None, Some(reason)),
+        }
+    }
+
+    /// `None` if the body is best kept as it is.
+    fn pack(&self, body: &Body) -> Option<Body> {
+        let Body::Plain(json) = body else { return None };
+        if self.options.sensitive || json.len() < SMALL {
+            return None;
+        }
+        let dictionary = lock(&self.press).dictionary.clone();
+        if dictionary.is_none() && json.len() < LARGE {
+            return None;
+        }
+        Body::packed(json, dictionary.as_ref())
+    }
+
+    /// Whether a dictionary is due at so many stored objects.
+    pub(crate) fn is_due(&self, objects: usize) -> bool {
+        lock(&self.press).due.is_some_and(|due| objects >= due)
+    }
+
+    /// Trains a dictionary on some of the stored objects. Whether stored ones should be packed anew.
+    pub(crate) fn train(&self, stored: &[Object]) -> bool {
+        let stride = (stored.len() / SAMPLES).max(1);
+        let samples: Vec<_> = stored
+            .iter()
+            .filter(|object| object.body().json_size() >= SMALL)
+            .step_by(stride)
+            .take(SAMPLES)
+            .map(Object::json)
+            .collect();
+        let trained = (samples.len() >= SAMPLES / 4)
+            .then(|| {
+                let samples = samples.iter().map(|json| &json[..json.len().min(SAMPLE)]);
+                Dictionary::train(samples)
+            })
+            .flatten();
+        let mut press = lock(&self.press);
+        let due = stored.len().max(SAMPLES) * GROWTH;
+        press.due = Some(due).filter(|due| *due <= ENOUGH);
+        match trained {
+            None => false,
+            Some(dictionary) => {
+                press.dictionary = Some(Arc::new(dictionary));
+                true
+            }
+        }
+    }
+
+    /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
+    pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
+        let latest = lock(&self.press).dictionary.clone()?;
+        let used = object.body().dictionary();
+        if used.is_some_and(|used| Arc::ptr_eq(used, &latest)) || object.body().json_size() < SMALL
+        {
+            return None;
+        }
+        let body = object
+            .body()
+            .read(|json| Body::packed(json, Some(&latest)))?;
+        (body.size() < object.body().size())
+            .then(|| object.kept(object.key(), body, object.recall().clone()))
+    }
+
+    pub(crate) fn memo(&self) -> MemoStatus {
+        self.memo
+            .as_ref()
+            .map_or_else(MemoStatus::default, |memo| memo.status())
+    }
+
+    /// Bytes of the dictionary in use.
+    pub(crate) fn dictionary(&self) -> usize {
+        let press = lock(&self.press);
+        press
+            .dictionary
+            .as_ref()
+            .map_or(0, |dictionary| dictionary.size())
+    }
+}

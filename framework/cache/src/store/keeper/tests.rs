@@ -1,0 +1,276 @@
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Layout, StoreOptions};
+use crate::core::{InformerCore, Tended};
+use crate::delta::Delta;
+use crate::delta_fifo::state::Fifo;
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::object::Object;
+use crate::selection::Selection;
+use crate::store::body::Body;
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Thing {
+    spec: Spec,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Spec {
+    replicas: u32,
+}
+
+fn core(plural: &str, options: StoreOptions) -> Arc<InformerCore> {
+    let kind = Kind {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Thing".into(),
+        plural: plural.into(),
+        namespaced: true,
+    };
+    InformerCore::with(Selection::new(kind), options)
+}
+
+/// An object of about 3 KB.
+fn thing(number: usize, version: usize) -> Value {
+    let env: Vec<_> = (0..40)
+        .map(|at| json!({"name": format!("VARIABLE_{at}"), "value": format!("{}", number * 7919 + at)}))
+        .collect();
+    json!({"apiVersion": "v1", "kind": "Thing",
+        "metadata": {"name": format!("thing-{number:05}"), "namespace": "n", "resourceVersion": version.to_string(),
+            "uid": format!("00000000-0000-4000-8000-{number:012x}"), "labels": {"number": number.to_string()}},
+        "spec": {"replicas": number, "env": env}})
+}
+
+fn put(core: &InformerCore, objects: impl IntoIterator<Item = Value>) {
+    let mut fifo = Fifo::new(core.low_water(), core.epoch());
+    for object in objects {
+        let opened = core.opener().open(object.to_string().as_bytes()).unwrap();
+        fifo.push(Delta::Seen(opened), None);
+    }
+    core.hand_over(fifo.pop(usize::MAX).unwrap());
+    core.commit_in_hand();
+    tend(core);
+}
+
+fn tend(core: &InformerCore) {
+    let mut next = core.tend(Tended::Checked);
+    while let Some(done) = next {
+        next = core.tend(done);
+    }
+}
+
+fn get(core: &InformerCore, number: usize) -> Object {
+    core.get(&Key::new(Some("n"), &format!("thing-{number:05}")))
+        .unwrap()
+}
+
+fn is_packed(object: &Object) -> bool {
+    matches!(
+        object.body(),
+        Body::Packed {
+            dictionary: Some(_),
+            ..
+        }
+    )
+}
+
+#[test]
+fn objects_are_packed_once_there_are_enough_to_learn_from_and_read_as_before() {
+    let core = core("things", StoreOptions::default());
+    put(&core, (0..150).map(|number| thing(number, 1)));
+    assert!(!is_packed(&get(&core, 3)), "too few to learn from");
+    put(&core, (150..300).map(|number| thing(number, 1)));
+    for number in 0..300 {
+        let object = get(&core, number);
+        assert!(is_packed(&object), "{number}");
+        let json: Value = serde_json::from_slice(&object.json()).unwrap();
+        assert_eq!(json, thing(number, 1));
+        assert_eq!(object.labels()["number"], number.to_string());
+        assert_eq!(
+            object.decode::<Thing>().unwrap().spec.replicas as usize,
+            number
+        );
+    }
+    let status = core.status(boatswain_supervision::Clock::system().now());
+    assert!(status.bytes * 5 < status.json_bytes, "{status:?}");
+    assert_eq!(
+        status.bytes,
+        (0..300)
+            .map(|number| get(&core, number).size())
+            .sum::<usize>()
+    );
+}
+
+#[test]
+fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_times_more() {
+    let core = core("things", StoreOptions::default());
+    put(&core, (0..250).map(|number| thing(number, 1)));
+    let first = get(&core, 0).body().dictionary().unwrap().clone();
+    let other = |number: usize| {
+        let mut thing = thing(number, 1);
+        thing["spec"] = json!({"replicas": 1, "notes": (0..40).map(|at| format!("words that nobody said before, {at} {number}")).collect::<Vec<_>>()});
+        thing
+    };
+    put(&core, (250..2600).map(other));
+    let second = get(&core, 2000).body().dictionary().unwrap().clone();
+    assert!(!Arc::ptr_eq(&first, &second));
+    assert!(get(&core, 2000).size() < 400, "{}", get(&core, 2000).size());
+    for number in [0, 249, 250, 2599] {
+        let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
+        assert_eq!(
+            json,
+            if number < 250 {
+                thing(number, 1)
+            } else {
+                other(number)
+            }
+        );
+    }
+}
+
+#[test]
+fn small_objects_stay_as_they_are_and_large_ones_wait_for_no_dictionary() {
+    let core = core("things", StoreOptions::default());
+    let mut small = thing(1, 1);
+    small["spec"] = json!({"replicas": 1});
+    let mut large = thing(2, 1);
+    large["spec"]["text"] = "words words words ".repeat(4000).into();
+    put(&core, [small, large]);
+    assert!(matches!(get(&core, 1).body(), Body::Plain(_)));
+    assert!(get(&core, 2).size() < 4000);
+}
+
+#[test]
+fn a_hot_object_is_decoded_once_and_forgotten_with_its_state() {
+    let core = core("things", StoreOptions::default());
+    put(&core, (0..300).map(|number| thing(number, 1)));
+    let first = get(&core, 7).decode::<Thing>().unwrap();
+    assert!(Arc::ptr_eq(
+        &first,
+        &get(&core, 7).decode::<Thing>().unwrap()
+    ));
+    let value = get(&core, 7).decode::<Value>().unwrap();
+    assert!(
+        Arc::ptr_eq(&value, &get(&core, 7).decode::<Value>().unwrap()),
+        "nor for another type"
+    );
+    assert!(Arc::ptr_eq(
+        &first,
+        &get(&core, 7).decode::<Thing>().unwrap()
+    ));
+    let memo = |core: &InformerCore| {
+        core.status(boatswain_supervision::Clock::system().now())
+            .memo
+    };
+    assert_eq!(memo(&core).objects, 1);
+    drop(value);
+    put(&core, [thing(7, 2)]);
+    assert_eq!(memo(&core).objects, 0, "a state that is gone is forgotten");
+    assert_eq!(Arc::strong_count(&first), 1);
+}
+
+#[test]
+fn the_memo_is_bounded_in_bytes() {
+    let options = StoreOptions {
+        memo: 1 << 20,
+        ..StoreOptions::default()
+    };
+    let core = core("things", options);
+    put(&core, (0..1000).map(|number| thing(number, 1)));
+    for number in 0..1000 {
+        get(&core, number).decode::<Thing>().unwrap();
+    }
+    let memo = core
+        .status(boatswain_supervision::Clock::system().now())
+        .memo;
+    assert!(memo.bytes <= 1 << 20 && memo.objects > 10, "{memo:?}");
+}
+
+#[test]
+fn an_object_that_does_not_decode_is_not_decoded_again_and_again() {
+    let core = core("things", StoreOptions::default());
+    let mut bad = thing(1, 1);
+    bad["spec"]["replicas"] = "s3cret".into();
+    put(&core, [bad]);
+    for _ in 0..3 {
+        let error = get(&core, 1).decode::<Thing>().unwrap_err().to_string();
+        assert!(error.contains("spec.replicas") && !error.contains("s3cret"));
+    }
+    let memo = core
+        .status(boatswain_supervision::Clock::system().now())
+        .memo;
+    assert_eq!((memo.misses, memo.hits), (1, 2));
+}
+
+#[test]
+fn a_typed_store_hands_out_what_was_decoded_when_it_arrived() {
+    let options = StoreOptions {
+        layout: Layout::typed::<Thing>(),
+        ..StoreOptions::default()
+    };
+    let core = core("things", options);
+    let mut bad = thing(999, 1);
+    bad["spec"]["replicas"] = (-1).into();
+    put(&core, (0..300).map(|number| thing(number, 1)).chain([bad]));
+    let first = get(&core, 7).decode::<Thing>().unwrap();
+    assert!(Arc::ptr_eq(
+        &first,
+        &get(&core, 7).decode::<Thing>().unwrap()
+    ));
+    assert_eq!(
+        get(&core, 7).decode::<Value>().unwrap()["spec"]["replicas"],
+        7
+    );
+    assert!(is_packed(&get(&core, 7)), "its JSON is packed nevertheless");
+    assert!(get(&core, 999).decode::<Thing>().is_err());
+}
+
+#[test]
+fn a_secret_is_neither_packed_nor_remembered() {
+    let marked = StoreOptions {
+        sensitive: true,
+        layout: Layout::typed::<Thing>(),
+        ..StoreOptions::default()
+    };
+    for core in [
+        core("secrets", StoreOptions::default()),
+        core("tokens", marked),
+    ] {
+        put(&core, (0..300).map(|number| thing(number, 1)));
+        let object = get(&core, 7);
+        assert!(matches!(object.body(), Body::Plain(_)));
+        let one = object.decode::<Thing>().unwrap();
+        let two = object.decode::<Thing>().unwrap();
+        assert!(!Arc::ptr_eq(&one, &two));
+        let status = core.status(boatswain_supervision::Clock::system().now());
+        assert_eq!((status.memo.objects, status.dictionary_bytes), (0, 0));
+        assert!(!format!("{object:?} {core:?} {status:?}").contains("VARIABLE"));
+    }
+}
+
+#[test]
+fn an_update_keeps_the_key_of_the_first_state() {
+    // one text of a name in memory, however often its object changes
+    let core = core("things", StoreOptions::default());
+    put(&core, [thing(1, 1)]);
+    let first = get(&core, 1).key().clone();
+    for version in 2..5 {
+        put(&core, [thing(1, version)]);
+        assert!(get(&core, 1).key().is_same_text(&first));
+    }
+}
+
+#[test]
+fn a_relist_of_unchanged_objects_rewrites_nothing() {
+    let core = core("things", StoreOptions::default());
+    put(&core, (0..300).map(|number| thing(number, 1)));
+    let before: Vec<_> = (0..300).map(|number| get(&core, number)).collect();
+    put(&core, (0..300).map(|number| thing(number, 1)));
+    for (number, object) in before.iter().enumerate() {
+        assert!(get(&core, number).is_same(object));
+    }
+}
