@@ -3,7 +3,7 @@
 use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_cache::{Batch, Change, InformerCore, Key, Predicate, Subscription};
+use boatswain_cache::{Batch, Cause, Change, InformerCore, Key, Predicate, Subscription};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
@@ -143,7 +143,10 @@ impl Hand {
         } = &*self.feed;
         let mut keys = Vec::new();
         for (change, cause) in batch.changes() {
-            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change) {
+            // what is out of sight may well exist: nobody is to clean up after it
+            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change)
+                && *cause != Cause::OutOfScope
+            {
                 self.core.departed.insert(last.clone());
             }
             if !self.is_worth_it(change) {
