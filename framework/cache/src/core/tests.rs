@@ -10,6 +10,7 @@ use crate::version::Version;
 
 mod hand;
 mod interleavings;
+mod voyage;
 mod waiting;
 
 fn core() -> Arc<InformerCore> {
