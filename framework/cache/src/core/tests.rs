@@ -11,6 +11,7 @@ use crate::version::Version;
 mod bytes;
 mod hand;
 mod interleavings;
+mod voyage;
 mod waiting;
 
 fn core() -> Arc<InformerCore> {
