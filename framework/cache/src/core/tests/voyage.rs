@@ -108,7 +108,23 @@ impl Voyage {
     }
 
     fn step(&mut self, restores: bool) {
-        match self.dice.range(0..100) {
+        let roll = self.dice.range(0..100);
+        if std::env::var("TRACE").is_ok() {
+            eprintln!(
+                "roll {roll} server {} floor {} low {:?} store {:?} doing {}",
+                self.server.version(),
+                self.server.floor,
+                self.core.low_water(),
+                self.core.reader().list(None),
+                match &self.doing {
+                    Doing::Nothing => "nothing".into(),
+                    Doing::Page { at, .. } => format!("page {at}"),
+                    Doing::Stream { .. } => "stream".into(),
+                    Doing::Watch { cursor } => format!("watch {cursor}"),
+                }
+            );
+        }
+        match roll {
             0..22 => self.server.put(self.dice.range(0..5) as u8),
             22..31 => self.server.delete(self.dice.range(0..5) as u8),
             31..34 => self.server.compact(),
@@ -255,6 +271,12 @@ impl Voyage {
             return self.list_fails(&failure);
         }
         self.begins(Some(at));
+        if std::env::var("TRACE").is_ok() {
+            eprintln!(
+                "page at {at} {items:?} next {next:?} trust {:?}",
+                self.trust
+            );
+        }
         for item in items.drain(..count.min(items.len())) {
             let item = self.reuse(item);
             self.fifo.push(Delta::Listed(item), None);
@@ -318,6 +340,12 @@ impl Voyage {
             At::Any | At::Now => None,
         };
         let doubts = Doubts::new(known);
+        if std::env::var("TRACE").is_ok() {
+            eprintln!(
+                "stream {list:?} at {at} until {until} {doubts:?} trust {:?}",
+                self.trust
+            );
+        }
         self.doing = Doing::Stream { told, doubts };
     }
 
@@ -330,11 +358,15 @@ impl Voyage {
                         Delta::Seen(item) => Delta::Listed(self.reuse(item)),
                         other => other,
                     };
-                    let stored = self.core.get(delta.key()).is_some();
+                    let settled = doubts.are_settled_by(self.core.low_water().as_ref());
+                    let stored = settled && self.core.get(delta.key()).is_some();
                     match doubts.take(delta, stored) {
                         Ok(None) => {}
                         Ok(Some(delta)) => {
                             self.begins(None);
+                            if std::env::var("TRACE").is_ok() {
+                                eprintln!("push {delta:?}");
+                            }
                             self.fifo.push(delta, None);
                         }
                         Err(failure) => return self.stream_ends(&End::Error(failure)),
@@ -401,6 +433,9 @@ impl Voyage {
             .collect::<Vec<_>>()
         {
             let at = event.version().cloned();
+            if std::env::var("TRACE").is_ok() {
+                eprintln!("event {event:?}");
+            }
             self.fifo.push(event, None);
             if let Some(at) = at {
                 self.machine.advanced(&at);
@@ -432,6 +467,9 @@ impl Voyage {
 
     fn pop(&mut self, max: usize) {
         if let Some(batch) = self.fifo.pop(max) {
+            if std::env::var("TRACE").is_ok() {
+                eprintln!("batch {batch:?}");
+            }
             self.core.hand_over(batch);
             self.core.commit_in_hand();
             self.witness.look(&self.core);
