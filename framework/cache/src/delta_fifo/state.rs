@@ -96,6 +96,8 @@ pub(crate) struct Gone {
     pub(crate) last: Option<Object>,
     /// When the last incarnation went.
     pub(crate) version: Option<Version>,
+    /// How much what was pending counted when it went: a list that is read later makes old news of an end no newer.
+    pub(crate) trust: Trust,
 }
 
 /// What the indexer is given at a time.
@@ -167,6 +169,12 @@ impl<P> Fifo<P> {
     pub(crate) fn replace_begin(&mut self, replace: Replace) {
         self.epoch = replace.epoch;
         self.replacing = Some(replace);
+        if replace.trust == Trust::Restored {
+            for pending in self.pending.values_mut() {
+                // of another history: its versions say nothing about what is told from now on
+                (pending.newest, pending.trust) = (None, Trust::Restored);
+            }
+        }
     }
 
     /// The list is complete, or as complete as it gets.
@@ -289,9 +297,16 @@ impl<P> Fifo<P> {
             Delta::Gone { last, version, .. } => {
                 pending.latest = None;
                 pending.unreadable = None;
+                let trust = pending.trust;
                 match &mut pending.gone {
-                    Some(gone) => gone.version = version,
-                    none => *none = Some(Gone { last, version }),
+                    Some(gone) => (gone.version, gone.trust) = (version, trust),
+                    none => {
+                        *none = Some(Gone {
+                            last,
+                            version,
+                            trust,
+                        });
+                    }
                 }
             }
             Delta::Unreadable { reason, .. } => pending.unreadable = Some(reason),

@@ -18,6 +18,7 @@ use crate::reflector::actor::Reflector;
 use crate::status::{InformerState, TroubleCause};
 use crate::subscription::Subscription;
 
+mod answers;
 mod chaos;
 mod faults;
 mod load;

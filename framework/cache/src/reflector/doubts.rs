@@ -32,7 +32,15 @@ impl Doubts {
         }
     }
 
-    /// What of `delta` may be handed over now; `stored` tells whether the store has its key.
+    /// Whether a store up to `low_water` lacks nothing that was known: only then does what it holds prove anything.
+    pub(crate) fn are_settled_by(&self, low_water: Option<&Version>) -> bool {
+        let Some(known) = &self.known else {
+            return true;
+        };
+        low_water.is_some_and(|low_water| low_water.has_reached(known))
+    }
+
+    /// What of `delta` may be handed over now; `stored` tells whether such a store has its key.
     ///
     /// # Errors
     ///

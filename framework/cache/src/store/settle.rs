@@ -39,12 +39,25 @@ pub(super) fn settle(
     let mut changes = Vec::new();
     let mut stale = false;
     let mut current = stored;
+    let same = |old: &Object, new: &Object| {
+        old.is_same_state(new) && !(trust == Trust::Restored && differ(old, new))
+    };
+    if let (Some(old), Some(new)) = (stored, latest)
+        && same(old, new)
+    {
+        // all of it is there, the end of an earlier incarnation as well: a batch is replayed
+        return Settled {
+            changes,
+            outcome: Outcome::Keep,
+            stale,
+        };
+    }
     if let (Some(gone), Some(object)) = (gone, current) {
         let old = gone
             .version
             .as_ref()
             .is_some_and(|version| version.is_before(&object.meta().resource_version));
-        if old && !trust.is_final() {
+        if old && !gone.trust.is_final() {
             stale = true;
         } else {
             changes.push(deleted(object, gone.last.as_ref()));
@@ -66,8 +79,6 @@ pub(super) fn settle(
                 };
             }
         }
-        (Some(old), Some(new))
-            if old.is_same_state(new) && !(trust == Trust::Restored && differ(old, new)) => {}
         (Some(old), Some(new))
             if !trust.is_final()
                 && new

@@ -148,3 +148,33 @@ fn a_notification_that_panics_harms_nobody_else() {
         (1, 1, 1)
     );
 }
+
+#[test]
+fn a_key_replayed_with_an_end_and_a_beginning_of_an_authoritative_list_tells_nobody_twice() {
+    let (core, mut fifo) = (core(), Fifo::new(None, 0));
+    let subscription = core.subscribe("test", || {});
+    list(&core, &mut fifo, 10, &[object("a", 1, 3)]);
+    commit_all(&core, &mut fifo);
+    told(&subscription);
+    fifo.replace_begin(Replace::new(
+        core.next_epoch(),
+        Trust::Quorum,
+        Cause::Relist,
+    ));
+    fifo.push(Delta::Listed(object("a", 1, 11)), None);
+    fifo.replace_end(Version::new("11"), true);
+    fifo.push(gone("a", 1, 12), None);
+    fifo.push(Delta::Seen(object("a", 2, 13)), None);
+    core.hand_over(fifo.pop(usize::MAX).unwrap());
+    {
+        let mut hand = crate::sync::lock(&core.hand);
+        let in_hand = hand.as_mut().unwrap();
+        in_hand.begun = 1;
+        core.commit(&in_hand.batch.steps[..1], None);
+    }
+    core.commit_in_hand();
+    assert_eq!(
+        told(&subscription),
+        ["Watch: deleted a@12", "Watch: created a@13"]
+    );
+}

@@ -176,3 +176,22 @@ fn a_permit_is_held_while_its_key_is_pending_and_no_longer() {
         "a queue that dies gives its places back"
     );
 }
+
+#[test]
+fn what_was_pending_when_a_server_was_set_back_refuses_nothing_of_its_new_history() {
+    let mut fifo = Fifo::new(Some(Version::new("4")), 0);
+    fifo.push(seen("a", 9), ());
+    fifo.replace_begin(Replace::new(1, Trust::Restored, Cause::Relist));
+    fifo.replace_end(Version::new("5"), true);
+    assert!(fifo.push(seen("a", 6), ()));
+    let batch = fifo.pop(10);
+    let trust = batch
+        .iter()
+        .flat_map(|batch| &batch.steps)
+        .find_map(|step| match step {
+            Step::Key(_, pending) => Some(pending.trust),
+            _ => None,
+        });
+    assert_eq!(trust, Some(Trust::Restored));
+    assert_eq!(show(batch), "a+6 end 5 up to Some(6)");
+}

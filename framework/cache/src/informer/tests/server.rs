@@ -29,6 +29,12 @@ pub(super) enum Fault {
     Unreachable,
     /// A watch that says nothing, ever.
     Mute,
+    /// Bytes of another kind, as the header says.
+    Foreign(&'static str, &'static str),
+    /// A refusal whose words never come.
+    Speechless(u16),
+    /// A list that goes on for ever, one byte of an item at a time.
+    Trickle,
 }
 
 #[derive(Clone, Default)]
@@ -240,6 +246,24 @@ impl Server {
                 std::io::ErrorKind::ConnectionRefused,
                 "connection refused",
             )),
+            Some(Fault::Foreign(header, value)) => {
+                let mut answer = whole(200, "<html>login</html>\n".into());
+                answer.headers_mut().insert(header, value.parse().unwrap());
+                Ok(answer)
+            }
+            Some(Fault::Speechless(code)) => {
+                let mut answer = Response::new(StreamBody::new(stream::pending().boxed()));
+                *answer.status_mut() = http::StatusCode::from_u16(code).unwrap();
+                Ok(answer)
+            }
+            Some(Fault::Trickle) => {
+                let start = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"x\":\"";
+                let drops = stream::unfold(start, |drop| async move {
+                    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+                    Some((Ok(Frame::data(Bytes::from(drop))), "x"))
+                });
+                Ok(Response::new(StreamBody::new(drops.boxed())))
+            }
             Some(Fault::Mute) => Ok(Response::new(StreamBody::new(stream::pending().boxed()))),
         }
     }

@@ -174,6 +174,10 @@ impl Run {
         events: &mut impl Iterator<Item = Event>,
     ) -> Option<End> {
         let mut deltas = Vec::new();
+        let low_water = self.core.low_water();
+        let settled = listing
+            .as_ref()
+            .is_some_and(|doubts| doubts.are_settled_by(low_water.as_ref()));
         for event in events {
             let doubts = listing.as_mut()?;
             match event {
@@ -183,7 +187,7 @@ impl Run {
                         Delta::Seen(object) => Delta::Listed(object),
                         other => self.set_aside(other),
                     };
-                    let stored = self.core.reader().get(delta.key()).is_some();
+                    let stored = settled && self.core.reader().get(delta.key()).is_some();
                     match doubts.take(delta, stored) {
                         Ok(delta) => deltas.extend(delta),
                         Err(failure) => return Some(End::Error(failure)),

@@ -58,3 +58,12 @@ fn while_nothing_is_known_nothing_is_held_back() {
     let mut doubts = Doubts::new(None);
     assert!(doubts.take(listed("a", 1), false).unwrap().is_some());
 }
+
+#[test]
+fn a_store_that_lacks_queued_news_proves_nothing() {
+    let doubts = Doubts::new(Some(Version::new("10")));
+    let settled = |low: Option<&str>| doubts.are_settled_by(low.map(Version::new).as_ref());
+    assert!(settled(Some("10")) && settled(Some("11")));
+    assert!(!settled(Some("9")) && !settled(None));
+    assert!(Doubts::new(None).are_settled_by(None));
+}

@@ -14,6 +14,7 @@ fn gone(uid: &str, version: &str) -> Gone {
     Gone {
         last: Some(object(uid, version)),
         version: Some(Version::new(version)),
+        trust: Trust::Cached,
     }
 }
 
@@ -105,7 +106,17 @@ fn what_is_older_than_what_is_stored_is_refused_unless_it_is_authoritative() {
             at("v", "9"),
             Trust::Cached
         ),
-        "[], keep, stale"
+        "[], keep"
+    );
+    assert_eq!(
+        case(
+            at("v", "9"),
+            Some(gone("u", "5")),
+            at("v", "9"),
+            Trust::Quorum
+        ),
+        "[], keep",
+        "a batch is replayed"
     );
     assert_eq!(
         case(at("u", "9"), None, at("u", "5"), Trust::Quorum),
@@ -202,5 +213,23 @@ fn versions_without_an_order_are_taken_as_they_come() {
     assert_eq!(
         case(at("u", "beta"), None, at("u", "beta"), Trust::Quorum),
         "[], keep"
+    );
+}
+
+#[test]
+fn an_end_told_before_an_authoritative_list_is_old_news_and_one_told_after_it_is_not() {
+    let at = |uid, version| Some(object(uid, version));
+    let (before, after) = (gone("t", "5"), gone("u", "5"));
+    assert_eq!(
+        case(at("u", "9"), Some(before), at("u", "12"), Trust::Quorum),
+        "[updated a@12 from 9], put a@12, stale"
+    );
+    let after = Gone {
+        trust: Trust::Quorum,
+        ..after
+    };
+    assert_eq!(
+        case(at("u", "9"), Some(after), None, Trust::Quorum),
+        "[deleted a@5], remove"
     );
 }

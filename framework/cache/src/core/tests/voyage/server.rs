@@ -1,6 +1,8 @@
 //! A server that remembers everything it ever was.
 
 use super::*;
+use crate::object::{Meta, Recall, Uid};
+use crate::store::body::Body;
 
 pub(super) type Objects = BTreeMap<u8, Object>;
 
@@ -12,8 +14,16 @@ pub(super) struct Server {
     uids: u64,
 }
 
-fn name(id: u8) -> String {
-    format!("n{id}")
+/// As if it had been read, but sooner.
+fn object(id: u8, uid: u64, version: u64) -> Object {
+    let meta = Meta {
+        uid: Uid::from(uid.to_string().as_str()),
+        resource_version: Version::new(&version.to_string()),
+        generation: None,
+        deletion_timestamp: None,
+    };
+    let body = Body::plain(format!("{{\"version\":{version},\"uid\":{uid}}}").into_bytes());
+    Object::new(key(&format!("n{id}")), meta, body, Recall::Never)
 }
 
 impl Server {
@@ -42,7 +52,7 @@ impl Server {
                 self.uids
             }
         };
-        let new = object(&name(id), uid, self.version() as u64 + 1);
+        let new = object(id, uid, self.version() as u64 + 1);
         objects.insert(id, new.clone());
         self.history.push((objects, Some(Delta::Seen(new))));
     }
@@ -51,7 +61,12 @@ impl Server {
         let mut objects = self.objects().clone();
         if let Some(old) = objects.remove(&id) {
             let uid = old.meta().uid.to_string().parse().unwrap();
-            let event = gone(&name(id), uid, self.version() as u64 + 1);
+            let last = object(id, uid, self.version() as u64 + 1);
+            let event = Delta::Gone {
+                key: last.key().clone(),
+                version: Some(last.meta().resource_version.clone()),
+                last: Some(last),
+            };
             self.history.push((objects, Some(event)));
         }
     }

@@ -1,0 +1,112 @@
+//! Answers that are not what was asked for, and kinds that go.
+
+use super::*;
+
+/// What is wrong after `fault` befell the next request with `verb`.
+async fn trouble(verb: &'static str, fault: Fault, options: TreeOptions) -> (String, Rig) {
+    let server = Server::default();
+    server.put("a", json!({}));
+    server.fault(verb, fault);
+    let rig = Rig::start(&server, options).await;
+    rig.until("trouble", |rig| rig.core.degraded().is_some())
+        .await;
+    assert_eq!(server.requests(verb).len(), 1);
+    (rig.core.degraded().unwrap().to_string(), rig)
+}
+
+/// kube-rs/kube#1986
+#[test]
+fn a_page_of_a_proxy_with_code_200_is_neither_a_list_nor_a_watch() {
+    for verb in ["list", "watch"] {
+        run(move |options| async move {
+            let page = Fault::Foreign("content-type", "text/html; charset=utf-8");
+            let (text, rig) = trouble(verb, page, options).await;
+            assert!(text.contains("no JSON but text/html"), "{text}");
+            rig.fresh().await;
+            let lists = rig.server.requests("list").len();
+            assert_eq!(
+                lists,
+                if verb == "list" { 2 } else { 1 },
+                "a watch is resumed"
+            );
+            rig.stop().await;
+        });
+    }
+}
+
+/// kube-rs/kube#2079
+#[test]
+fn a_compressed_watch_is_refused_and_named_instead_of_taken_for_events() {
+    run(|options| async {
+        let packed = Fault::Foreign("content-encoding", "gzip");
+        let (text, rig) = trouble("watch", packed, options).await;
+        assert!(text.contains("no JSON but gzip"), "{text}");
+        rig.fresh().await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_refusal_whose_words_never_come_is_known_by_its_code() {
+    run(|options| async {
+        let (text, rig) = trouble("list", Fault::Speechless(503), options).await;
+        assert!(text.contains("answered 503"), "{text}");
+        rig.fresh().await;
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_list_that_trickles_for_ever_is_given_up_after_five_minutes() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        server.fault("list", Fault::Trickle);
+        let rig = Rig::start(&server, options).await;
+        rig.pass(295).await;
+        assert!(!rig.core.synced() && server.requests("list").len() == 1);
+        rig.pass(10).await;
+        assert!(rig.core.fresh() && server.requests("list").len() == 2);
+        rig.stop().await;
+    });
+}
+
+/// kubernetes/kubernetes#79610
+#[test]
+fn a_kind_that_is_deleted_parks_its_mirror_which_keeps_what_it_has_and_its_return_revives_it() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("stays", json!({}));
+        server.put("goes", json!({}));
+        let mut rig = Rig::start(&server, options).await;
+        rig.fresh().await;
+        rig.hear();
+        rig.pass(20).await;
+        for _ in 0..200 {
+            server.fault("list", Fault::Refuse(404, "NotFound", json!({})));
+        }
+        server.fault("watch", Fault::Refuse(404, "NotFound", json!({})));
+        server.drop_watches();
+        server.delete("goes");
+        rig.pass(3600).await;
+        let status = rig.core.status(rig.clock.now());
+        assert_eq!(status.state, InformerState::Parked);
+        assert!(status.synced && !status.fresh);
+        assert_eq!(status.degraded.unwrap().cause, TroubleCause::Missing);
+        assert_eq!(
+            rig.lister.list().unwrap().len(),
+            2,
+            "that it is gone for good nobody knows"
+        );
+        assert!(rig.hear().is_empty());
+        let asked = server.requests("list").len();
+        assert!((100..200).contains(&asked), "{asked}");
+        rig.fresh().await;
+        assert_eq!(rig.hear(), ["vanished default/goes@2"]);
+        assert_eq!(
+            rig.core.status(rig.clock.now()).state,
+            InformerState::Watching
+        );
+        rig.stop().await;
+    });
+}
