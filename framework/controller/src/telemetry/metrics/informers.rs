@@ -373,6 +373,16 @@ fn subscribers(families: &mut Families, seen: &[Seen]) {
             "Keys of the initial replay that a subscriber has not handled.",
             |s| s.initial as f64,
         ),
+        (
+            "informer_backlog_bytes",
+            "Bytes of past states that only wait for a subscriber.",
+            |s| s.bytes as f64,
+        ),
+        (
+            "informer_backlog_age_seconds",
+            "How long the oldest news have waited for a subscriber; 0 while none wait.",
+            |s| s.oldest_age.unwrap_or_default().as_secs_f64(),
+        ),
     ];
     for (name, help, read) in gauges {
         let series = seen.iter().flat_map(|seen| {
@@ -382,6 +392,17 @@ fn subscribers(families: &mut Families, seen: &[Seen]) {
         });
         families.gauge(name, help, &labels, series);
     }
+    let series = seen.iter().flat_map(|seen| {
+        let thinned = by_name(&seen.status.subscribers, |s| s.thinned as f64);
+        let series = thinned.into_iter();
+        series.map(|(subscriber, total)| (seen.and(&subscriber), total as u64))
+    });
+    families.counter(
+        "informer_backlog_thinned_total",
+        "Past states that lost their insides because a subscriber was too far behind.",
+        &labels,
+        series,
+    );
 }
 
 /// One value per name: two subscribers of one name are one series.
