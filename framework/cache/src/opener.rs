@@ -15,7 +15,8 @@ pub(crate) struct Opener(Arc<Rules>);
 
 struct Rules {
     transform: Transform,
-    /// `"apiVersion":"v1","kind":"Pod",`: lists leave it to their reader.
+    /// `"kind":"Pod","apiVersion":"v1",`: lists leave it to their reader. In the order in which watches say it, so that a state has the same
+    /// bytes whichever of them told it.
     types: Option<Box<[u8]>>,
     sensitive: bool,
     recall: Recall,
@@ -32,7 +33,7 @@ impl Opener {
             let (version, kind) = selection.types();
             let quoted = |text: &str| serde_json::Value::from(text).to_string();
             let (version, kind) = (quoted(&version), quoted(&kind));
-            format!("\"apiVersion\":{version},\"kind\":{kind},").into_bytes()
+            format!("\"kind\":{kind},\"apiVersion\":{version},").into_bytes()
         });
         Self(Arc::new(Rules {
             transform,

@@ -8,6 +8,7 @@ use crate::kind::{Kind, Scope};
 use crate::object::Object;
 use crate::version::Version;
 
+mod bytes;
 mod hand;
 mod interleavings;
 mod waiting;

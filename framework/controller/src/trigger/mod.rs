@@ -85,7 +85,7 @@ impl Mapping {
 /// Fresh changes overtake what merely was there when we came.
 pub(crate) fn lane(cause: Cause) -> Lane {
     match cause {
-        Cause::Watch | Cause::Relist => Lane::Normal,
+        Cause::Watch | Cause::Relist | Cause::OutOfScope => Lane::Normal,
         Cause::Initial | Cause::Resync => Lane::Low,
     }
 }
