@@ -37,6 +37,8 @@ struct Inner {
     recall: Recall,
     /// Whether the memo knows this object.
     noted: AtomicBool,
+    /// Only identity and metadata are left of it.
+    thin: bool,
 }
 
 /// What becomes of the outcome of a decoding.
@@ -84,7 +86,26 @@ impl Object {
             body,
             recall,
             noted: AtomicBool::new(false),
+            thin: false,
         }))
+    }
+
+    /// What is left of an object when its insides are dropped, which this was read from.
+    pub(crate) fn thinned(self) -> Self {
+        Self(Arc::new(Inner {
+            key: self.key().clone(),
+            meta: self.meta().clone(),
+            body: Body::plain(self.json().to_vec()),
+            recall: Recall::Never,
+            noted: AtomicBool::new(false),
+            thin: true,
+        }))
+    }
+
+    /// Whether only identity and metadata without annotations are left of this past state, because its subscriber was too far behind.
+    #[must_use]
+    pub fn is_thin(&self) -> bool {
+        self.0.thin
     }
 
     /// The same object kept in another way, under a `key` that is equal to its own.

@@ -21,7 +21,8 @@ mod tests;
 /// and deletions they have no opinion. Those about a *state* ([`Predicate::labels_match`], [`Predicate::namespace_in`]…) judge every change, and one
 /// that leads into or out of what they ask for counts. Combined, whoever has no opinion is left out; **a change of which none has an opinion passes**.
 /// So none of the stock ones, however they are combined or turned around, loses a deletion or a recreation because of a difference it did not see.
-/// Nothing is remembered between two changes: the state before is the one the subscriber was told of, kept by its backlog.
+/// Nothing is remembered between two changes: the state before is the one the subscriber was told of, kept by its backlog. Where that had to drop the insides
+/// of past states, predicates about a difference have no opinion.
 ///
 /// The initial replay consists of creations. A resync is an update from a state to itself: predicates about a difference filter it, those about a state
 /// do not.
@@ -190,7 +191,10 @@ impl Predicate {
     fn opinion(&self, change: &Change, wanted: bool) -> Option<bool> {
         match &*self.0 {
             Rule::Difference(_, differ) => match change {
-                Change::Updated { old, new } if old.meta().uid == new.meta().uid => {
+                // what is not known of a past state is no difference, and no sameness either
+                Change::Updated { old, new }
+                    if old.meta().uid == new.meta().uid && !old.is_thin() =>
+                {
                     Some(differ(old, new) == wanted)
                 }
                 _ => None,

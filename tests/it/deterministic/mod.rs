@@ -3,6 +3,7 @@
 mod crashes;
 mod guarantees;
 mod isolation;
+mod predicates;
 mod stops;
 
 use std::{
@@ -94,9 +95,13 @@ impl Stage {
     }
 
     async fn touch(&self, name: &str, value: &str) {
-        let patch = Patch::Merge(json!({ "data": { "value": value } }));
+        self.patch(name, json!({ "data": { "value": value } }))
+            .await;
+    }
+
+    async fn patch(&self, name: &str, patch: serde_json::Value) {
         self.maps()
-            .patch(name, &PatchParams::default(), &patch)
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .expect("patched");
     }

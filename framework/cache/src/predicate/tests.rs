@@ -113,6 +113,18 @@ fn deletions_and_recreations_pass_whatever_a_difference_asks_for() {
 }
 
 #[test]
+fn an_update_from_a_state_that_lost_its_insides_passes() {
+    let change = Change::Updated {
+        old: object(json!({})).thinned(),
+        new: at(2, json!({"status": {"a": 1}})),
+    };
+    for predicate in differences() {
+        assert!(predicate.passes(&change) && (!predicate).passes(&change));
+    }
+    assert!(!Predicate::namespace_in(["m"]).passes(&change));
+}
+
+#[test]
 fn a_recreated_object_of_the_same_generation_is_not_ignored() {
     // the end and the new beginning arrive as two changes, and neither is compared with a memory of the other
     let predicate = Predicate::generation_changed();

@@ -139,5 +139,5 @@ fn thin(object: &Object) -> Option<Object> {
     let mut thin: Thin<'_> = serde_json::from_slice(&json).ok()?;
     thin.metadata.remove("annotations");
     let json = serde_json::to_vec(&thin).ok()?;
-    envelope::open(&json).ok()
+    envelope::open(&json).ok().map(Object::thinned)
 }

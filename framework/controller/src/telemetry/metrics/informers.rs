@@ -72,6 +72,8 @@ fn families(families: &mut Families, seen: Option<&Vec<Seen>>) {
 
 type Gauges<T> = [(&'static str, &'static str, fn(&T) -> f64)];
 type Totals<T> = [(&'static str, &'static str, fn(&T) -> u64)];
+type Age = fn(&InformerStatus) -> Option<Duration>;
+type Summed = fn(&Counters) -> Tally;
 type ByLabel = fn(&Counters) -> &BTreeMap<&'static str, u64>;
 
 fn gauges(families: &mut Families, seen: &[Seen], gauges: &Gauges<InformerStatus>) {
@@ -118,7 +120,7 @@ fn store(families: &mut Families, seen: &[Seen]) {
             ),
         ],
     );
-    let memo: [(_, _, fn(&InformerStatus) -> u64); 2] = [
+    let memo: &Totals<InformerStatus> = &[
         (
             "cache_memo_hits_total",
             "Reads that found their object decoded.",
@@ -171,7 +173,7 @@ fn progress(families: &mut Families, seen: &[Seen]) {
         ],
     );
     // an age that is not known yet has no series, for any number would be a lie
-    let ages: [(_, _, fn(&InformerStatus) -> Option<Duration>); 2] = [
+    let ages: [(_, _, Age); 2] = [
         (
             "watch_last_event_age_seconds",
             "Time since the server last told of an object. Without an upper bound for a kind that does not change.",
@@ -320,7 +322,7 @@ fn reflectors(families: &mut Families, seen: &[Seen]) {
         });
         families.counter(name, help, &labels, series);
     }
-    let summaries: [(_, _, f64, fn(&Counters) -> Tally); 4] = [
+    let summaries: [(_, _, f64, Summed); 4] = [
         (
             "reflector_list_duration_seconds",
             "How long whole lists took.",
@@ -373,6 +375,16 @@ fn subscribers(families: &mut Families, seen: &[Seen]) {
             "Keys of the initial replay that a subscriber has not handled.",
             |s| s.initial as f64,
         ),
+        (
+            "informer_backlog_bytes",
+            "Bytes of past states that only wait for a subscriber.",
+            |s| s.bytes as f64,
+        ),
+        (
+            "informer_backlog_age_seconds",
+            "How long the oldest news have waited for a subscriber; 0 while none wait.",
+            |s| s.oldest_age.unwrap_or_default().as_secs_f64(),
+        ),
     ];
     for (name, help, read) in gauges {
         let series = seen.iter().flat_map(|seen| {
@@ -382,6 +394,17 @@ fn subscribers(families: &mut Families, seen: &[Seen]) {
         });
         families.gauge(name, help, &labels, series);
     }
+    let series = seen.iter().flat_map(|seen| {
+        let thinned = by_name(&seen.status.subscribers, |s| s.thinned as f64);
+        let series = thinned.into_iter();
+        series.map(|(subscriber, total)| (seen.and(&subscriber), total as u64))
+    });
+    families.counter(
+        "informer_backlog_thinned_total",
+        "Past states that lost their insides because a subscriber was too far behind.",
+        &labels,
+        series,
+    );
 }
 
 /// One value per name: two subscribers of one name are one series.
