@@ -305,7 +305,10 @@ impl Launch {
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
         let used = yard.informers.into_used();
-        let cores: Vec<_> = used.iter().map(|informer| informer.core().clone()).collect();
+        let cores: Vec<_> = used
+            .iter()
+            .map(|informer| informer.core().clone())
+            .collect();
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
