@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot read has failed")]
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -59,14 +60,17 @@ impl Named<'_> {
         })
     }
 
-    fn exists(&self, root: &Path) -> bool {
-        let folder = CRATES.iter().find(|(of, _)| *of == self.of);
-        folder.is_some_and(|(_, folder)| {
-            sources(&root.join(folder))
-                .iter()
-                .any(|source| self.is_function(source))
-        })
+    fn exists(&self, sources: &BTreeMap<&str, Vec<String>>) -> bool {
+        let of = sources.get(self.of);
+        of.is_some_and(|sources| sources.iter().any(|source| self.is_function(source)))
     }
+}
+
+/// The sources of each crate.
+fn crates() -> BTreeMap<&'static str, Vec<String>> {
+    let root = root();
+    let read = |(of, folder): (&'static str, &str)| (of, sources(&root.join(folder)));
+    CRATES.map(read).into()
 }
 
 fn sources(folder: &Path) -> Vec<String> {
@@ -90,13 +94,47 @@ fn root() -> PathBuf {
     package.parent().expect("the workspace").to_owned()
 }
 
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).expect("a page")
+}
+
+/// Every test that the page names exists, and it names `least` at least.
+fn check(page: &str, least: usize) {
+    let named = named(page);
+    assert!(named.len() >= least, "only {} names are found", named.len());
+    let crates = crates();
+    let missing: Vec<_> = named.iter().filter(|test| !test.exists(&crates)).collect();
+    assert!(missing.is_empty(), "there are no such tests: {missing:#?}");
+}
+
 #[test]
 fn every_test_that_the_promises_name_exists() {
-    let promises = fs::read_to_string(root().join("docs/semantics.md")).expect("the promises");
-    let named = named(&promises);
-    assert!(named.len() > 50, "only {} names are found", named.len());
-    let missing: Vec<_> = named.iter().filter(|test| !test.exists(&root())).collect();
-    assert!(missing.is_empty(), "there are no such tests: {missing:#?}");
+    check(&page("semantics.md"), 50);
+}
+
+#[test]
+fn every_test_that_the_page_of_faults_names_exists() {
+    check(&page("faults.md"), 100);
+}
+
+#[test]
+fn every_fault_names_its_test_or_says_why_there_is_none() {
+    let page = page("faults.md");
+    let rows: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| reported in"))
+        .collect();
+    assert!(rows.len() >= 60, "only {} rows are found", rows.len());
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [reference, fault, here, shown] = cells[..] else {
+            panic!("not four cells: {row}");
+        };
+        assert!(!reference.is_empty() && !fault.is_empty(), "{row}");
+        let without = ["by type", "by design"].contains(&shown) || shown.starts_with("not yet: ");
+        assert!(without || !named(shown).is_empty(), "no test: {row}");
+        assert!(here != "—" || shown.starts_with("not yet: "), "{row}");
+    }
 }
 
 #[test]
@@ -123,5 +161,5 @@ fn a_name_is_told_from_other_code_and_looked_for_where_it_is_said_to_be() {
         found("fn a_b_c_and_more() { x() } "),
         [false, false, false, false]
     );
-    assert!(!tests[3].exists(&root()), "no such crate");
+    assert!(!tests[3].exists(&crates()), "no such crate");
 }

@@ -33,6 +33,7 @@ impl Version {
 /// A running control plane; it goes down with this process at the latest.
 pub struct RealServer {
     state: TempDir,
+    version: Version,
     address: SocketAddr,
     kubeconfig: PathBuf,
     viewer: PathBuf,
@@ -65,11 +66,16 @@ impl RealServer {
         .arg(state.path());
         run(up).await;
         Self {
+            version,
             address: SocketAddr::from(([127, 0, 0, 1], api)),
             kubeconfig: state.path().join("kubeconfig"),
             viewer: state.path().join("viewer.kubeconfig"),
             state,
         }
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.version
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

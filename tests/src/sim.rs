@@ -19,7 +19,7 @@ pub struct SimServer {
     address: SocketAddr,
     server: Mutex<Option<Server>>,
     world: JoinHandle<()>,
-    saved: Mutex<Option<Snapshot>>,
+    saved: Mutex<Option<Box<Snapshot>>>,
     /// Holds the kubeconfigs.
     _dir: TempDir,
     kubeconfig: PathBuf,
@@ -106,7 +106,8 @@ impl SimServer {
     }
 
     pub(crate) fn save(&self) {
-        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.sim.snapshot());
+        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Box::new(self.sim.snapshot()));
     }
 
     pub(crate) fn restore(&self) {

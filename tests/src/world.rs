@@ -57,6 +57,14 @@ impl World {
         }
     }
 
+    /// Whether the server streams lists (1.27 and later, unless somebody turned that off).
+    pub fn streams_lists(&self) -> bool {
+        match self {
+            Self::Sim(_) => true,
+            Self::Real(real) => real.version() == Version::Newest,
+        }
+    }
+
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
         match self {

@@ -65,6 +65,14 @@ struct Rule {
     left: Option<u32>,
 }
 
+/// Watches that end among their initial events.
+#[derive(Debug)]
+struct Cut {
+    matcher: Matcher,
+    after: usize,
+    times: u32,
+}
+
 /// What happens to a request.
 #[derive(Debug)]
 pub(crate) enum Fate {
@@ -83,6 +91,8 @@ struct Script {
     rules: Vec<Rule>,
     stalls: Vec<(u64, Matcher)>,
     drops: Vec<(u64, Matcher)>,
+    withheld: Vec<(u64, Matcher)>,
+    cuts: Vec<Cut>,
     corrupt: BTreeMap<(Collection, Key), Value>,
     unreachable: bool,
 }
@@ -117,6 +127,7 @@ impl Drop for Hold {
         self.faults.script(|script| {
             script.rules.retain(|rule| rule.id != id);
             script.stalls.retain(|(stall, _)| *stall != id);
+            script.withheld.retain(|(withheld, _)| *withheld != id);
         });
     }
 }
@@ -195,6 +206,30 @@ impl Faults {
         }
     }
 
+    /// Holds back the bookmark that ends the initial events of matching watches, open and new, until the [`Hold`] is let go; changes are
+    /// told meanwhile.
+    pub fn withhold_initial_end(&self, matcher: Matcher) -> Hold {
+        let id = self.script(|script| {
+            let id = script.next;
+            script.withheld.push((id, matcher));
+            id
+        });
+        Hold {
+            id,
+            faults: self.clone(),
+        }
+    }
+
+    /// Ends the next `times` matching watches politely behind this many of their initial events.
+    pub fn cut_initial_events(&self, matcher: Matcher, after: usize, times: u32) {
+        let cut = Cut {
+            matcher,
+            after,
+            times,
+        };
+        self.script(|script| script.cuts.push(cut));
+    }
+
     /// Ends all open watches, politely: their bodies end.
     pub fn drop_watches(&self) {
         self.drop_watches_of(Matcher::any());
@@ -235,6 +270,7 @@ impl Faults {
         self.script(|script| {
             script.rules.retain(|rule| rule.left.is_none());
             script.corrupt.clear();
+            script.cuts.clear();
             script.unreachable = false;
         });
     }
@@ -265,6 +301,24 @@ impl Faults {
             .stalls
             .iter()
             .any(|(_, matcher)| matcher.matches(watch))
+    }
+
+    pub(crate) fn withholds_initial_end(&self, watch: &Attributes) -> bool {
+        self.lock()
+            .withheld
+            .iter()
+            .any(|(_, matcher)| matcher.matches(watch))
+    }
+
+    /// Behind how many of its initial events this new watch ends.
+    pub(crate) fn cut(&self, watch: &Attributes) -> Option<usize> {
+        let mut script = self.lock();
+        let cut = script
+            .cuts
+            .iter_mut()
+            .find(|cut| cut.times > 0 && cut.matcher.matches(watch))?;
+        cut.times -= 1;
+        Some(cut.after)
     }
 
     /// What to merge into an object before it is shown.

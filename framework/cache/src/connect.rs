@@ -2,16 +2,18 @@
 
 use std::{error::Error, time::Duration};
 
-use base64::Engine as _;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::{
-    Client,
-    connect::{
-        Connect, HttpConnector,
-        proxy::{SocksV5, Tunnel},
+use hyper_util::client::{
+    legacy::{
+        Client,
+        connect::{
+            Connect, HttpConnector,
+            proxy::{SocksV5, Tunnel},
+        },
     },
+    proxy::matcher::{Intercept, Matcher},
 };
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
@@ -80,8 +82,8 @@ pub type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>
 /// A client for informers, and for everything else, of the server that `config` names. Its connections live on `io`, a runtime that must outlive
 /// every actor that uses the client.
 ///
-/// Everything kube's own client takes from a configuration is honoured: certificates, tokens, exec plugins, impersonation, proxies (HTTP, HTTPS and
-/// SOCKS 5, with credentials), the server's name in TLS, the reloaded CA in clusters, time limits; except that it never repeats a request
+/// Everything kube's own client takes from a configuration is honoured: certificates, tokens, exec plugins, impersonation, proxies (`proxy-url`,
+/// `HTTPS_PROXY` and `NO_PROXY`; HTTP, HTTPS and SOCKS 5, with credentials), the server's name in TLS, the reloaded CA in clusters, time limits; except that it never repeats a request
 /// by itself, which would hide a busy server from those who back off, and that [`kube::Client::valid_until`] says nothing.
 ///
 /// Each watch has a connection of its own (HTTP/1.1), so no request waits behind one and a reader that is slow slows down nobody else.
@@ -113,35 +115,72 @@ pub fn transport(
     // kube's layers may start tasks
     let _entered = io.enter();
     let tcp = tcp(options);
-    let Some(proxy) = config.proxy_url.clone() else {
+    let env = |name: &str| std::env::var(name).ok();
+    let Some(proxy) = proxy(&config, env)? else {
         let https = config.rustls_https_connector_with_connector(tcp)?;
         return finish(TimeoutConnector::new(https), config, io);
     };
-    let scheme = proxy.scheme_str().unwrap_or_default();
-    match scheme {
-        "http" => {
+    match proxy.uri().scheme_str() {
+        Some("http") => {
             let tunnel = tunnel(&proxy, tcp);
             let https = config.rustls_https_connector_with_connector(tunnel)?;
             finish(TimeoutConnector::new(https), config, io)
         }
-        "https" => {
+        Some("https") => {
             let secured = config.rustls_https_connector_with_connector(tcp)?;
             let tunnel = tunnel(&proxy, secured);
             let https = config.rustls_https_connector_with_connector(tunnel)?;
             finish(TimeoutConnector::new(https), config, io)
         }
-        "socks5" => {
-            let socks = SocksV5::new(proxy.clone(), tcp);
-            let socks = match credentials(&proxy) {
-                Some((user, password)) => socks.with_auth(user, password),
+        _ => {
+            let socks = SocksV5::new(proxy.uri().clone(), tcp);
+            let socks = match proxy.raw_auth() {
+                Some((user, password)) => socks.with_auth(user.into(), password.into()),
                 None => socks,
             };
             let https = config.rustls_https_connector_with_connector(socks)?;
             finish(TimeoutConnector::new(https), config, io)
         }
-        _ => Err(kube::Error::ProxyProtocolUnsupported {
-            proxy_url: Box::new(proxy),
-        }),
+    }
+}
+
+/// The proxy on the way to the server, with its credentials.
+///
+/// One that comes from the environment is left out for servers that `NO_PROXY` names; kube gives the first without looking at the second.
+fn proxy(
+    config: &kube::Config,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Intercept>, kube::Error> {
+    let Some(proxy) = &config.proxy_url else {
+        return Ok(None);
+    };
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    let either = |upper: &str, lower: &str| set(upper).or_else(|| set(lower));
+    let of_environment = either("HTTPS_PROXY", "https_proxy")
+        .and_then(|value| value.parse::<Uri>().ok())
+        .is_some_and(|uri| uri == *proxy);
+    let excluded = either("NO_PROXY", "no_proxy").filter(|_| of_environment);
+    let ways = Matcher::builder().all(ANY).no(excluded.unwrap_or_default());
+    if ways.build().intercept(&config.cluster_url).is_none() {
+        return Ok(None);
+    }
+    match proxy.scheme_str() {
+        None | Some("http" | "https" | "socks5" | "socks5h") => {}
+        Some(_) => return Err(unsupported(proxy)),
+    }
+    let through = Matcher::builder().all(proxy.to_string()).build();
+    match through.intercept(&config.cluster_url) {
+        Some(proxy) => Ok(Some(proxy)),
+        None => Err(unsupported(proxy)),
+    }
+}
+
+/// Stands for any proxy.
+const ANY: &str = "http://proxy.invalid";
+
+fn unsupported(proxy: &Uri) -> kube::Error {
+    kube::Error::ProxyProtocolUnsupported {
+        proxy_url: Box::new(proxy.clone()),
     }
 }
 
@@ -162,28 +201,12 @@ fn tcp(options: &ConnectOptions) -> HttpConnector {
     tcp
 }
 
-fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
-    let tunnel = Tunnel::new(proxy.clone(), connector);
-    let header = credentials(proxy).and_then(|(user, password)| {
-        let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-        HeaderValue::try_from(format!("Basic {pair}")).ok()
-    });
-    match header {
-        Some(header) => tunnel.with_auth(header),
+fn tunnel<C>(proxy: &Intercept, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), connector);
+    match proxy.basic_auth() {
+        Some(header) => tunnel.with_auth(header.clone()),
         None => tunnel,
     }
-}
-
-/// User and password in a URL, freed of the escapes that URLs need.
-fn credentials(proxy: &Uri) -> Option<(String, String)> {
-    let (pair, _) = proxy.authority()?.as_str().rsplit_once('@')?;
-    let (user, password) = pair.split_once(':').unwrap_or((pair, ""));
-    let plain = |text: &str| {
-        percent_encoding::percent_decode_str(text)
-            .decode_utf8_lossy()
-            .into_owned()
-    };
-    Some((plain(user), plain(password)))
 }
 
 fn finish<C>(

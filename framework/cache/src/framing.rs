@@ -35,6 +35,17 @@ pub enum Item<'a> {
     Oversized(&'a [u8]),
 }
 
+/// Who takes the items of a list; see [`ListSplitter::push_to`].
+pub trait Sink {
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_>);
+
+    /// Takes the item that `bytes` begin with, if all of it is there, and returns how many bytes it has; `None` leaves it to the splitter to find its end.
+    ///
+    /// Finding the end of an item means looking at all of its bytes. Who parses them anyway can save half of the work.
+    fn front(&mut self, bytes: &[u8]) -> Option<usize>;
+}
+
 /// What a list says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListMeta {
@@ -84,8 +95,8 @@ pub enum FrameError {
         /// Offset from the start of the body.
         at: u64,
     },
-    /// The document has no `items`, so it is no list.
-    #[error("not a list of objects: no items in it")]
+    /// The document has no `items`, or something else than a list by that name.
+    #[error("not a list of objects: its items are missing or no list")]
     NoItems,
     /// The list does not say which state it shows.
     #[error("the list's metadata cannot be used: {0}")]

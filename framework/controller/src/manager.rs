@@ -312,7 +312,8 @@ impl Launch {
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
-        register_informers(&cores, &clock, &telemetry.registry)?;
+        let scraped = cores.clone();
+        register_informers(move || scraped.clone(), &clock, &telemetry.registry)?;
         for core in &cores {
             let check = informers::checker(core.clone(), clock.clone());
             let name = format!("informer/{}", informers::name(core));

@@ -28,6 +28,7 @@ macro_rules! tests {
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden);
         scenarios::tests!(@each $shared; mirror:
             a_consistent_list_comes_in_pages,
+            lists_are_streamed_where_the_server_can_and_read_in_pages_where_it_cannot,
             secrets_are_mirrored_and_never_shown,
             a_reset_in_the_middle_of_a_watch_costs_no_list,
             a_black_holed_watch_is_found_by_its_silence,

@@ -106,6 +106,9 @@ pub(super) fn open(asked: &Asked<'_>, target: &Target, form: Form) -> Result<Ans
         cursor: if wants_all { current } else { asked_version },
         replay,
         mark: initial && bookmarks,
+        cut: initial
+            .then(|| asked.inner.faults.cut(asked.attributes))
+            .flatten(),
         opened: asked.inner.faults.moment(),
         control: asked.inner.faults.changes(),
         changes,
@@ -145,6 +148,8 @@ struct Watch {
     replay: VecDeque<Arc<Object>>,
     /// Whether the end of the replay is to be marked by a bookmark.
     mark: bool,
+    /// How many more initial events are sent before a scripted end.
+    cut: Option<usize>,
     /// The moment on the switchboard of faults; only later drops end this watch.
     opened: u64,
     control: watch::Receiver<u64>,
@@ -209,7 +214,7 @@ impl Watch {
                 Woke::Control | Woke::Changes => {}
                 Woke::Deadline => {
                     self.over = true;
-                    if self.last_bookmark && !stalled {
+                    if self.last_bookmark && !stalled && self.may_mark() {
                         let line = self.bookmark_line(false);
                         return Some(Ok(line));
                     }
@@ -220,7 +225,7 @@ impl Watch {
                     if let Some((interval, timer)) = &mut self.bookmark {
                         *timer = time.sleep(*interval);
                     }
-                    if !stalled {
+                    if !stalled && self.may_mark() {
                         return Some(Ok(self.bookmark_line(false)));
                     }
                 }
@@ -259,6 +264,14 @@ impl Watch {
                 break;
             };
             if self.selection.matches(&object) {
+                if let Some(left) = &mut self.cut {
+                    if *left == 0 {
+                        (self.over, self.mark) = (true, false);
+                        self.replay.clear();
+                        return;
+                    }
+                    *left -= 1;
+                }
                 let line = self.line("ADDED", &object);
                 self.pending.push_back(line);
             }
@@ -266,7 +279,8 @@ impl Watch {
         if !self.pending.is_empty() || !self.replay.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.mark) {
+        if self.mark && !self.inner.faults.withholds_initial_end(&self.attributes) {
+            self.mark = false;
             let line = self.bookmark_line(true);
             self.pending.push_back(line);
             return;
@@ -384,6 +398,12 @@ impl Watch {
                 )
             }
         }
+    }
+
+    /// No bookmark comes before the one that ends the initial events, and none to a watch from the future: the server has nothing to say that
+    /// such a client does not believe to know.
+    fn may_mark(&self) -> bool {
+        !self.mark && self.cursor <= self.inner.with(|state| state.store.version())
     }
 
     fn bookmark_line(&self, initial_end: bool) -> Bytes {

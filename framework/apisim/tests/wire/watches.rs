@@ -241,6 +241,54 @@ async fn a_streaming_list_ends_its_initial_events_with_a_marked_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_is_silent_even_of_bookmarks() {
+    let sim = sim();
+    let client = client(&sim);
+    let future = sim.version() + 100;
+    let query = format!("resourceVersion={future}&allowWatchBookmarks=true&timeoutSeconds=300");
+    let mut events = watch(&client, &query).await;
+    assert!(events.next().await.is_none());
+}
+
+const STREAM: &str =
+    "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_initial_events_can_be_withheld_while_changes_are_told() {
+    let sim = sim();
+    let client = client(&sim);
+    put(&client, "a", "1").await;
+    let hold = sim
+        .faults()
+        .withhold_initial_end(watches().resource("configmaps"));
+    let mut events = watch(&client, STREAM).await;
+    assert_eq!(next(&mut events).await, pair("ADDED", "a"));
+    put(&client, "a", "2").await;
+    assert_eq!(next(&mut events).await, pair("MODIFIED", "a"));
+    silent(&mut events, 100).await;
+    hold.release();
+    let mark = events.next().await.expect("a bookmark");
+    let meta = &mark["object"]["metadata"];
+    assert_eq!(meta["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(meta["resourceVersion"], sim.version().to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_can_be_cut_among_its_initial_events() {
+    let sim = sim();
+    let client = client(&sim);
+    put(&client, "a", "1").await;
+    put(&client, "b", "1").await;
+    sim.faults().cut_initial_events(watches(), 1, 1);
+    let mut cut = watch(&client, STREAM).await;
+    assert_eq!(next(&mut cut).await, pair("ADDED", "a"));
+    assert!(cut.next().await.is_none());
+    let mut whole = watch(&client, STREAM).await;
+    assert_eq!(next(&mut whole).await, pair("ADDED", "a"));
+    assert_eq!(next(&mut whole).await, pair("ADDED", "b"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_older_server_refuses_streaming_lists() {
     let old = sim_with(Options {
         watch_list: false,

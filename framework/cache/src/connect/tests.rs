@@ -268,6 +268,46 @@ fn a_proxy_that_speaks_something_else_is_named() {
     assert!(text.contains("ftp://proxy.example"), "{text}");
 }
 
+#[test]
+fn no_proxy_is_about_the_server_and_about_proxies_of_the_environment() {
+    let through = |server: &str, proxy: &str, no_proxy: &str| {
+        let mut config = config(server);
+        config.proxy_url = Some(proxy.parse().unwrap());
+        let env = |name: &str| match name {
+            "HTTPS_PROXY" => Some(String::new()),
+            "https_proxy" => Some("http://corporate.example:3128".into()),
+            "no_proxy" => Some(no_proxy.to_owned()),
+            _ => None,
+        };
+        let way = super::proxy(&config, env).unwrap();
+        way.map(|proxy| proxy.uri().to_string())
+    };
+    let corporate = "http://corporate.example:3128";
+    let some = |uri: &str| Some(format!("{uri}/"));
+    for (server, no_proxy, proxied) in [
+        ("https://10.1.2.3:6443", "", true),
+        ("https://10.1.2.3:6443", "localhost, 10.0.0.0/8,", false),
+        ("https://[::1]:6443", "::1", false),
+        ("https://a.cluster.example", ".cluster.example", false),
+        ("https://a.cluster.example", "corporate.example", true),
+        ("https://a.cluster.example", "*", false),
+    ] {
+        let expected = some(corporate).filter(|_| proxied);
+        assert_eq!(
+            through(server, corporate, no_proxy),
+            expected,
+            "{server} {no_proxy}"
+        );
+    }
+    let own = "http://own.example:8080";
+    assert_eq!(through("https://10.1.2.3:6443", own, "*"), some(own));
+    assert_eq!(
+        through("https://10.1.2.3:6443", "own.example:8080", ""),
+        some(own),
+        "one without a scheme is an HTTP proxy"
+    );
+}
+
 /// Counts those of its kind that are alive.
 struct Alive(Arc<()>);
 

@@ -216,6 +216,7 @@ impl InformerCore {
             progress.ended = true;
             progress.fresh = false;
         });
+        self.note_state(crate::InformerState::Starting, None);
     }
 
     /// Whether [`InformerCore::retire`] was called.

@@ -86,7 +86,7 @@ impl Rig {
             .collect()
     }
 
-    /// How often the whole state was asked for: by a list, or by a watch that begins with it.
+    /// Lists begun, streamed ones included.
     fn lists(&self) -> usize {
         let streamed = self.asked("watch").into_iter();
         let streamed = streamed.filter(|query| query.contains("sendInitialEvents=true"));

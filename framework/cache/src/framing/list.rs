@@ -1,7 +1,7 @@
 //! List bodies: one document whose `items` may be as long as the cluster is large.
 
 use super::scan::Scan;
-use super::{FrameError, Gather, Item, ListMeta, MAX_LIST_META};
+use super::{FrameError, Gather, Item, ListMeta, MAX_LIST_META, Sink};
 
 /// Cuts a list body into its items. `metadata` may come before or after them.
 #[derive(Debug)]
@@ -70,6 +70,15 @@ impl ListSplitter {
     ///
     /// When the bytes cannot be a list; the splitter is of no use afterwards.
     pub fn push(&mut self, chunk: &[u8], sink: &mut dyn FnMut(Item<'_>)) -> Result<(), FrameError> {
+        self.push_to(chunk, &mut Whole(sink))
+    }
+
+    /// The same, for a sink that may parse an item before its end is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`ListSplitter::push`].
+    pub fn push_to(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), FrameError> {
         let mut at = 0;
         while let Some(&byte) = chunk.get(at) {
             match self.place {
@@ -91,7 +100,8 @@ impl ListSplitter {
                 },
                 Place::InItem(mut scan) => match scan.advance(&chunk[at..]) {
                     Some(length) => {
-                        self.item.finish(&chunk[at..at + length], sink);
+                        self.item
+                            .finish(&chunk[at..at + length], &mut |item| sink.item(item));
                         self.items += 1;
                         at += length;
                         self.place = Place::AfterItem;
@@ -108,6 +118,14 @@ impl ListSplitter {
                         self.has_items |= matches!(next, Place::Item(true));
                         self.place = next;
                         at += usize::from(consumed);
+                        if matches!(next, Place::InItem(_)) && byte == b'{' {
+                            let window = (chunk.len() - at).min(self.item.limit);
+                            if let Some(length) = sink.front(&chunk[at..at + window]) {
+                                self.items += 1;
+                                at += length.min(window);
+                                self.place = Place::AfterItem;
+                            }
+                        }
                     }
                     None => {
                         return Err(FrameError::Unexpected {
@@ -148,7 +166,7 @@ impl ListSplitter {
 
     /// Values of members nobody reads are not kept, however long they are.
     fn keep(&mut self, part: &[u8]) {
-        if matches!(self.place, Place::InName(_)) || self.member == Member::Metadata {
+        if matches!(self.place, Place::InName(_)) || self.member != Member::Other {
             self.outer.add(part);
         }
     }
@@ -171,8 +189,12 @@ impl ListSplitter {
                 self.meta = Some(ListMeta::parse(self.outer()?)?);
                 self.outer.clear();
             }
-            // an empty list may be written as null
-            Member::Items => self.has_items = true,
+            // an empty list may be written as null; anything else would be taken for one, and everything for deleted
+            Member::Items if self.outer()? == b"null" => {
+                self.outer.clear();
+                self.has_items = true;
+            }
+            Member::Items => return Err(FrameError::NoItems),
             Member::Other => {}
         }
         self.member = Member::Other;
@@ -206,5 +228,18 @@ impl ListSplitter {
         }
         self.meta
             .ok_or_else(|| FrameError::Metadata("it is missing".to_owned()))
+    }
+}
+
+/// Takes items when they are whole.
+struct Whole<'a>(&'a mut dyn FnMut(Item<'_>));
+
+impl Sink for Whole<'_> {
+    fn item(&mut self, item: Item<'_>) {
+        (self.0)(item);
+    }
+
+    fn front(&mut self, _: &[u8]) -> Option<usize> {
+        None
     }
 }

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix::{Handler, Message};
+use boatswain_apisim::{ApiSim, Options, Time};
 use boatswain_supervision::{Address, Clock, Context, SupervisorSpec, Tree, TreeOptions, testing};
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ mod chaos;
 mod faults;
 mod load;
 mod server;
+mod streams;
+mod wire;
 
 use server::{Fault, Server};
 
@@ -232,6 +235,16 @@ impl Rig {
 
 fn run<F: Future<Output = ()>>(body: impl FnOnce(TreeOptions) -> F) {
     testing::run(7, body);
+}
+
+/// A server on virtual time.
+fn sim(clock: &Clock, options: Options) -> ApiSim {
+    let wall = clock.clone();
+    let now = move || jiff::Timestamp::try_from(wall.wall()).unwrap();
+    ApiSim::new(Options {
+        time: Time::default().with_now(now),
+        ..options
+    })
 }
 
 fn key(name: &str) -> Key {

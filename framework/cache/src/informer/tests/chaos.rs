@@ -1,6 +1,6 @@
 //! An informer of a simulated API server under everything that can go wrong at once.
 
-use boatswain_apisim::{ApiSim, Hold, Matcher, Options, Rejection, Snapshot, Time};
+use boatswain_apisim::{ApiSim, Hold, Matcher, Options, Rejection, Snapshot};
 use boatswain_supervision::Entropy;
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -12,22 +12,20 @@ struct Storm {
     rig: Rig,
     dice: Entropy,
     stalled: Option<Hold>,
+    withheld: Option<Hold>,
     backup: Option<Snapshot>,
 }
 
-fn sim(clock: &Clock) -> ApiSim {
-    let wall = clock.clone();
-    let now = move || jiff::Timestamp::try_from(wall.wall()).unwrap();
-    ApiSim::new(Options {
-        time: Time::default().with_now(now),
+fn stormy() -> Options {
+    Options {
         watch_window: 50,
         ..Options::default()
-    })
+    }
 }
 
 impl Storm {
     async fn begin(seed: u64, tree: TreeOptions) -> Self {
-        let sim = sim(&tree.clock);
+        let sim = sim(&tree.clock, stormy());
         let core = InformerCore::new(Kind::of::<ConfigMap>(), Scope::Namespace("default".into()));
         let options = InformerOptions {
             page_size: 7,
@@ -45,6 +43,7 @@ impl Storm {
             rig,
             dice: Entropy::seeded(seed),
             stalled: None,
+            withheld: None,
             backup: None,
         }
     }
@@ -115,7 +114,7 @@ impl Storm {
         let maps = || Matcher::any().resource("configmaps");
         let (fifo, indexer, reflector) = self.rig.actors.lock().unwrap().clone().unwrap();
         let faults = self.sim.faults();
-        match self.dice.range(0..14) {
+        match self.dice.range(0..18) {
             0 => faults.drop_watches(),
             1 => self.sim.compact(),
             2 => drop(fifo.tell(Crash)),
@@ -137,6 +136,10 @@ impl Storm {
             12 => {
                 self.rig.core.relist();
             }
+            13 => self.withheld = Some(faults.withhold_initial_end(maps())),
+            14 => self.withheld = None,
+            15 => faults.cut_initial_events(maps(), self.dice.range(0..20) as usize, 1),
+            16 => faults.delay(maps().verb("watch"), Duration::from_secs(20), 1),
             _ if !restores => {}
             _ => match self.backup.take() {
                 None => self.backup = Some(self.sim.snapshot()),
@@ -167,7 +170,7 @@ impl Storm {
     }
 
     async fn calm(&mut self, restores: bool) {
-        self.stalled = None;
+        (self.stalled, self.withheld) = (None, None);
         self.sim.faults().clear();
         let sim = &*self;
         self.rig
@@ -214,7 +217,7 @@ fn a_server_that_goes_back_in_time_is_followed_too() {
 #[test]
 fn typed_objects_of_a_wire_compatible_server_are_read() {
     run(|options| async {
-        let sim = sim(&options.clock);
+        let sim = sim(&options.clock, stormy());
         let core = InformerCore::new(Kind::of::<ConfigMap>(), Scope::All);
         let rig = Rig::around(
             core.clone(),

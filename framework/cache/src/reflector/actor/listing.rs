@@ -7,10 +7,11 @@ use super::{BATCH, PARSE, Run};
 use crate::delta::{Cause, Delta, Trust};
 use crate::delta_fifo::actor::{Deltas, What};
 use crate::delta_fifo::state::Replace;
-use crate::envelope;
-use crate::framing::{Item, ListMeta, ListSplitter};
+use crate::envelope::{self, BadObject, Known};
+use crate::framing::{Item, ListMeta, ListSplitter, Sink};
 use crate::key::Key;
 use crate::object::{Meta, Object};
+use crate::opener::Opener;
 use crate::reflector::answer::Failure;
 use crate::reflector::plan::{At, List, Reason};
 use crate::reflector::state::Machine;
@@ -37,6 +38,7 @@ impl Run {
     /// A list begins; it counts as told once there is something to tell.
     pub(super) fn open(&mut self, reason: Reason, at: &At) {
         self.complete = true;
+        self.core.note_list_begun(self.clock.now());
         self.core
             .count(|counters| *counters.relists.entry(reason.as_str()).or_default() += 1);
         let cause = if self.core.synced() {
@@ -79,6 +81,7 @@ impl Run {
 
     /// The list was handed over to its end.
     pub(super) fn end(&mut self, version: Version) {
+        self.core.note_list_read(self.clock.now());
         self.mark(What::ReplaceEnd {
             version,
             complete: self.complete,
@@ -139,11 +142,22 @@ impl Run {
         let mut body = self.caller.list(list).await?;
         let mut splitter = ListSplitter::new(self.options.max_object);
         let mut patience = Patience::new(self.options.answer);
+        let known = self.known();
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
             self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
-                let mut deltas = Vec::new();
-                splitter.push(part, &mut |item| self.item(item, &mut deltas))?;
+                let mut page = Page {
+                    opener: self.core.opener(),
+                    known: &known,
+                    limit: self.options.max_object,
+                    read: Vec::new(),
+                };
+                splitter.push_to(part, &mut page)?;
+                let deltas: Vec<_> = page
+                    .read
+                    .into_iter()
+                    .filter_map(|read| self.delta(read))
+                    .collect();
                 if !deltas.is_empty() {
                     let version = splitter.meta().map(|meta| &meta.version);
                     machine.accept(version)?;
@@ -158,24 +172,23 @@ impl Run {
         Ok(meta)
     }
 
-    fn item(&mut self, item: Item<'_>, deltas: &mut Vec<Delta>) {
-        let bad = match item {
-            Item::Whole(json) => match self.core.opener().open_unless(json, &self.known()) {
-                Ok(object) => return deltas.push(Delta::Listed(object)),
-                Err(bad) => bad,
-            },
-            Item::Oversized(head) => envelope::oversized(head, self.options.max_object),
+    /// `None` if it cannot be put down to a key.
+    fn delta(&mut self, read: Result<Object, BadObject>) -> Option<Delta> {
+        let bad = match read {
+            Ok(object) => return Some(Delta::Listed(object)),
+            Err(bad) => bad,
         };
         // damaged bytes may have swallowed others
         self.complete &= bad.key.is_some() && !bad.damaged;
-        match bad.key {
-            Some(key) => deltas.push(self.set_aside(Delta::Unreadable {
-                key,
-                version: bad.version,
-                reason: bad.reason,
-            })),
-            None => self.unidentified(&bad.reason),
-        }
+        let Some(key) = bad.key else {
+            self.unidentified(&bad.reason);
+            return None;
+        };
+        Some(self.set_aside(Delta::Unreadable {
+            key,
+            version: bad.version,
+            reason: bad.reason,
+        }))
     }
 
     /// Something in the list being read is known to be there, but not by name.
@@ -230,5 +243,29 @@ impl Run {
                 permits,
             });
         }
+    }
+}
+
+/// Reads the items of a page as they are cut out of it.
+struct Page<'a> {
+    opener: &'a Opener,
+    known: Known<'a>,
+    /// What the splitter keeps of an item.
+    limit: usize,
+    read: Vec<Result<Object, BadObject>>,
+}
+
+impl Sink for Page<'_> {
+    fn item(&mut self, item: Item<'_>) {
+        self.read.push(match item {
+            Item::Whole(json) => self.opener.open_unless(json, self.known),
+            Item::Oversized(head) => Err(envelope::oversized(head, self.limit)),
+        });
+    }
+
+    fn front(&mut self, bytes: &[u8]) -> Option<usize> {
+        let (object, length) = self.opener.front(bytes, self.known)?;
+        self.read.push(Ok(object));
+        Some(length)
     }
 }

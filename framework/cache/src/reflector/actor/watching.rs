@@ -11,8 +11,8 @@ use crate::delta::Delta;
 use crate::delta_fifo::actor::What;
 use crate::framing::LineSplitter;
 use crate::reflector::answer::Failure;
+use crate::reflector::doubts::Doubts;
 use crate::reflector::event::{self, Event};
-use crate::reflector::intake::Intake;
 use crate::reflector::plan::{At, End, StreamList};
 use crate::reflector::state::Machine;
 use crate::status::InformerState;
@@ -34,7 +34,7 @@ impl Run {
             Opening::Stream(list) => {
                 self.open(list.reason, &list.at);
                 self.core.count(|counters| counters.streamed += 1);
-                Some(Intake::new(match &list.at {
+                Some(Doubts::new(match &list.at {
                     At::NotOlderThan(version) => Some(version.clone()),
                     At::Any | At::Now => None,
                 }))
@@ -44,6 +44,7 @@ impl Run {
         self.core
             .count(|counters| *counters.watch_ends.entry(cause(&end)).or_default() += 1);
         let now = self.clock.now();
+        self.core.note_watch_ended(now);
         if listing.is_some() {
             self.abort();
             if let Some(reason) = machine.stream_ended(&end, now) {
@@ -64,7 +65,7 @@ impl Run {
         &mut self,
         machine: &mut Machine,
         opening: &Opening,
-        listing: &mut Option<Intake>,
+        listing: &mut Option<Doubts>,
     ) -> End {
         self.core.count(|counters| counters.watches += 1);
         let (answer, timeout) = match opening {
@@ -81,7 +82,7 @@ impl Run {
             Err(failure) => return End::NotOpened(failure),
         };
         let opened = self.clock.now();
-        self.core.note_contact(opened);
+        self.core.note_watch_opened(opened);
         if listing.is_none() {
             machine.opened(opened);
             self.live(machine);
@@ -169,12 +170,12 @@ impl Run {
     async fn initial(
         &mut self,
         machine: &mut Machine,
-        listing: &mut Option<Intake>,
+        listing: &mut Option<Doubts>,
         events: &mut impl Iterator<Item = Event>,
     ) -> Option<End> {
         let mut deltas = Vec::new();
         for event in events {
-            let intake = listing.as_mut()?;
+            let doubts = listing.as_mut()?;
             match event {
                 Event::Delta(_, delta) => {
                     // an item of the list, whatever happened to it while the list was sent
@@ -183,7 +184,7 @@ impl Run {
                         other => self.set_aside(other),
                     };
                     let stored = self.core.reader().get(delta.key()).is_some();
-                    match intake.take(delta, stored) {
+                    match doubts.take(delta, stored) {
                         Ok(delta) => deltas.extend(delta),
                         Err(failure) => return Some(End::Error(failure)),
                     }
@@ -195,8 +196,8 @@ impl Run {
                     if let Err(failure) = machine.accept(Some(&version)) {
                         return Some(End::Error(failure));
                     }
-                    if let Some(intake) = listing.take() {
-                        deltas.extend(intake.proved());
+                    if let Some(doubts) = listing.take() {
+                        deltas.extend(doubts.proved());
                     }
                     self.begin(machine, Some(&version));
                     self.hand_over(deltas, true).await;

@@ -1,7 +1,7 @@
 use super::{Outcome, settle};
 use crate::delta::Trust;
 use crate::delta_fifo::state::Gone;
-use crate::object::Object;
+use crate::object::{Object, Recall};
 use crate::version::Version;
 
 fn object(uid: &str, version: &str) -> Object {
@@ -170,6 +170,24 @@ fn a_version_used_a_second_time_hides_no_other_state_of_a_server_that_was_set_ba
             Some(object("u", "5")),
             Trust::Restored
         ),
+        "[], keep"
+    );
+}
+
+#[test]
+fn the_order_of_members_is_no_state() {
+    let open = |json: &str| {
+        let object = crate::envelope::open(json.as_bytes()).unwrap();
+        // as one that is no Secret
+        let memo = Recall::Memo(std::sync::Arc::new(crate::store::memo::Memo::new(1 << 20)));
+        let body = crate::store::body::Body::plain(object.json().to_vec());
+        object.kept(object.key(), body, memo)
+    };
+    let metadata = r#""metadata":{"name":"a","uid":"u","resourceVersion":"5"}"#;
+    let one = open(&format!(r#"{{"kind":"K",{metadata},"spec":1}}"#));
+    let other = open(&format!(r#"{{{metadata},"spec":1,"kind":"K"}}"#));
+    assert_eq!(
+        case(Some(one), None, Some(other), Trust::Restored),
         "[], keep"
     );
 }

@@ -1,4 +1,4 @@
-use super::{Failure, Intake, MAX_HELD};
+use super::{Doubts, Failure, MAX_HELD};
 use crate::delta::Delta;
 use crate::envelope;
 use crate::key::Key;
@@ -24,37 +24,37 @@ fn names(deltas: &[Delta]) -> Vec<&str> {
 
 #[test]
 fn an_item_that_had_ended_by_what_is_known_waits_for_the_version_of_the_list() {
-    let mut intake = Intake::new(Some(Version::new("10")));
-    assert!(intake.take(listed("stored", 5), true).unwrap().is_some());
-    assert!(intake.take(listed("new", 11), false).unwrap().is_some());
-    assert!(intake.take(listed("absent", 10), false).unwrap().is_none());
-    assert_eq!(names(&intake.proved()), ["absent"]);
+    let mut doubts = Doubts::new(Some(Version::new("10")));
+    assert!(doubts.take(listed("stored", 5), true).unwrap().is_some());
+    assert!(doubts.take(listed("new", 11), false).unwrap().is_some());
+    assert!(doubts.take(listed("absent", 10), false).unwrap().is_none());
+    assert_eq!(names(&doubts.proved()), ["absent"]);
 }
 
 #[test]
 fn what_is_told_of_an_item_later_replaces_what_was_held_back() {
-    let mut intake = Intake::new(Some(Version::new("10")));
+    let mut doubts = Doubts::new(Some(Version::new("10")));
     for name in ["changed", "deleted", "same"] {
-        assert!(intake.take(listed(name, 9), false).unwrap().is_none());
+        assert!(doubts.take(listed(name, 9), false).unwrap().is_none());
     }
-    assert!(intake.take(listed("changed", 12), false).unwrap().is_some());
-    assert!(intake.take(gone("deleted"), false).unwrap().is_some());
-    assert_eq!(names(&intake.proved()), ["same"]);
+    assert!(doubts.take(listed("changed", 12), false).unwrap().is_some());
+    assert!(doubts.take(gone("deleted"), false).unwrap().is_some());
+    assert_eq!(names(&doubts.proved()), ["same"]);
 }
 
 #[test]
 fn a_list_of_nothing_but_doubtful_items_is_given_up() {
-    let mut intake = Intake::new(Some(Version::new("10")));
+    let mut doubts = Doubts::new(Some(Version::new("10")));
     for number in 0..MAX_HELD {
         let item = listed(&number.to_string(), 1);
-        assert!(intake.take(item, false).unwrap().is_none());
+        assert!(doubts.take(item, false).unwrap().is_none());
     }
-    let one_more = intake.take(listed("one more", 1), false);
+    let one_more = doubts.take(listed("one more", 1), false);
     assert_eq!(one_more.err(), Some(Failure::UnknownAge));
 }
 
 #[test]
 fn while_nothing_is_known_nothing_is_held_back() {
-    let mut intake = Intake::new(None);
-    assert!(intake.take(listed("a", 1), false).unwrap().is_some());
+    let mut doubts = Doubts::new(None);
+    assert!(doubts.take(listed("a", 1), false).unwrap().is_some());
 }

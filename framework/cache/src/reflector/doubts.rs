@@ -1,4 +1,4 @@
-//! A streamed list on its way into the queue, before its version is known.
+//! Items of a streamed list that may be ghosts, before the version of the list is known.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ const MAX_HELD: usize = 1024;
 /// An item that is not stored, though everything up to its version is, ended in between, unless its news is still queued: it is held back until the
 /// version of the list has proved that it exists.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct Doubts {
     /// Everything up to here was handed over when the list began.
     known: Option<Version>,
     held: BTreeMap<Key, Delta>,
 }
 
-impl Intake {
+impl Doubts {
     pub(crate) fn new(known: Option<Version>) -> Self {
         Self {
             known,
