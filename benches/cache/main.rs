@@ -19,6 +19,7 @@ use crate::run::{Extent, Values};
 
 mod contestant;
 mod framing;
+mod http;
 mod options;
 mod ours;
 mod peer;
@@ -33,12 +34,11 @@ fn main() {
     let options = Options::chosen();
     let pods = |objects| Pods::new(options.seed, objects, options.workloads);
     match &options.role {
-        Some(Role::Serve { objects }) => serve::serve(pods(*objects)),
-        Some(Role::Contestant {
-            who: Who::KubeRs,
-            address,
-        }) => peer::run(address),
-        Some(Role::Contestant { address, .. }) => ours::run(address),
+        Some(Role::Serve { objects }) => serve::serve(pods(*objects), options.stream_lists),
+        Some(Role::Contestant { who, address }) => match who {
+            Who::KubeRs | Who::KubeRsLean => peer::run(address, *who == Who::KubeRsLean),
+            _ => ours::run(address, *who == Who::BoatswainTyped),
+        },
         Some(Role::Show { objects }) => show(&pods(*objects)),
         None => measure(&options),
     }
@@ -77,16 +77,13 @@ fn pods_of(options: &Options, count: u64) -> Pods {
 }
 
 fn caches(options: &Options, csv: &mut String) {
-    let go = options
-        .contestants
-        .contains(&Who::ClientGo)
-        .then(processes::build_go)
-        .flatten();
+    let wants_go = options.contestants.iter().any(|who| who.is_go());
+    let go = wants_go.then(processes::build_go).flatten();
     let entrants: Vec<_> = options
         .contestants
         .iter()
         .copied()
-        .filter(|who| *who != Who::ClientGo || go.is_some())
+        .filter(|who| !who.is_go() || go.is_some())
         .map(|who| (who, run::baseline(options, who, go.as_ref())))
         .collect();
     for &objects in &options.objects {

@@ -52,6 +52,9 @@ pub(crate) struct Options {
     /// Another seed makes other pods.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// The server streams lists to whoever asks (`sendInitialEvents`), as servers since 1.32 do; by default it refuses, as those before 1.27.
+    #[arg(long)]
+    pub(crate) stream_lists: bool,
     /// Once and tiny, to see that it works; says nothing about speed.
     #[arg(long)]
     pub(crate) test: bool,
@@ -71,6 +74,12 @@ pub(crate) enum Who {
     KubeRs,
     /// client-go's shared informer; left out where there is no Go.
     ClientGo,
+    /// Our informer with every pod kept decoded (`Layout::typed`).
+    BoatswainTyped,
+    /// kube-rs' reflector with `managedFields` taken out of every pod.
+    KubeRsLean,
+    /// client-go's shared informer with `managedFields` taken out of every pod by its transform.
+    ClientGoLean,
 }
 
 impl Who {
@@ -80,7 +89,20 @@ impl Who {
             Self::Boatswain => "boatswain",
             Self::KubeRs => "kube-rs",
             Self::ClientGo => "client-go",
+            Self::BoatswainTyped => "boatswain-typed",
+            Self::KubeRsLean => "kube-rs-lean",
+            Self::ClientGoLean => "client-go-lean",
         }
+    }
+
+    /// Whether it is our own.
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::Boatswain | Self::BoatswainTyped)
+    }
+
+    /// Whether it is the Go module.
+    pub(crate) fn is_go(self) -> bool {
+        matches!(self, Self::ClientGo | Self::ClientGoLean)
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use boatswain_cache::{
-    InformerCore, InformerOptions, Key, Kind, Lister, Scope, Subscription, informer,
+    ConnectOptions, InformerCore, InformerOptions, Key, Kind, Layout, Lister, Selection,
+    StoreOptions, Subscription, connect, informer,
 };
 use boatswain_supervision::{Clock, Thread, Tree, TreeOptions};
 use k8s_openapi::api::core::v1::Pod;
-use tower::BoxError;
 
 use crate::contestant::{Cache, obey};
 
@@ -21,8 +21,8 @@ struct Ours {
     calls: Arc<AtomicU64>,
 }
 
-/// Fills a cache from the server at `address` and obeys.
-pub(crate) fn run(address: &str) {
+/// Fills a cache from the server at `address` and obeys; `typed` keeps every pod decoded.
+pub(crate) fn run(address: &str, typed: bool) {
     let clock = Clock::system();
     let io = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -30,8 +30,13 @@ pub(crate) fn run(address: &str) {
         .build()
         .expect("a runtime");
     let begun = clock.now();
-    let client = client(address, &io);
-    let core = InformerCore::new(Kind::of::<Pod>(), Scope::All);
+    let config = kube::Config::new(address.parse().expect("an address"));
+    let client = connect(config, &ConnectOptions::default(), io.handle()).expect("a client");
+    let mut store = StoreOptions::default();
+    if typed {
+        store.layout = Layout::typed::<Pod>();
+    }
+    let core = InformerCore::with(Selection::new(Kind::of::<Pod>()), store);
     let calls = Arc::new(AtomicU64::new(0));
     subscribe(&core, &calls);
     let shared = core.clone();
@@ -58,24 +63,6 @@ pub(crate) fn run(address: &str) {
         calls,
     };
     obey(&cache, seconds);
-}
-
-/// Every request is driven by `io`, as a manager's are.
-fn client(address: &str, io: &tokio::runtime::Runtime) -> kube::Client {
-    let _entered = io.enter();
-    let mut config = kube::Config::new(address.parse().expect("an address"));
-    config.default_retry = false;
-    let inner = kube::Client::try_from(config).expect("a client");
-    let handle = io.handle().clone();
-    let service = tower::service_fn(move |request| {
-        let inner = inner.clone();
-        let call = handle.spawn(async move { inner.send(request).await });
-        async move {
-            let answered: Result<_, BoxError> = async { Ok(call.await??) }.await;
-            answered
-        }
-    });
-    kube::Client::new(service, "default")
 }
 
 /// Counts changes on a thread of its own, as a controller's trigger would hear of them.

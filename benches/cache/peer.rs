@@ -17,8 +17,8 @@ struct Peer {
     calls: Arc<AtomicU64>,
 }
 
-/// Fills a store from the server at `address` and obeys.
-pub(crate) fn run(address: &str) {
+/// Fills a store from the server at `address` and obeys; `lean` leaves `managedFields` out of it.
+pub(crate) fn run(address: &str, lean: bool) {
     let clock = Clock::system();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let _entered = runtime.enter();
@@ -26,7 +26,13 @@ pub(crate) fn run(address: &str) {
     let config = Config::new(address.parse().expect("an address"));
     let client = Client::try_from(config).expect("a client");
     let (store, writer) = reflector::store();
-    let pods = watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff();
+    let pods = watcher(Api::<Pod>::all(client), watcher::Config::default())
+        .default_backoff()
+        .modify(move |pod| {
+            if lean {
+                pod.metadata.managed_fields = None;
+            }
+        });
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
     runtime.spawn(

@@ -2,19 +2,25 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::contestant::Answer;
+use crate::http::ask;
 use crate::options::{Options, Who};
-use crate::serve::{Stats, Target, ask};
+use crate::serve::{Stats, Target};
+
+/// Whoever says nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A process that is told lines and answers with lines; ended with this value.
 struct Talk {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: Receiver<String>,
 }
 
 impl Talk {
@@ -25,21 +31,22 @@ impl Talk {
             .spawn()
             .expect("started");
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        let (said, heard) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.try_for_each(|line| said.send(line))
+        });
         Self {
             child,
             input,
-            output: BufReader::new(output),
+            output: heard,
         }
     }
 
     fn hear(&mut self) -> String {
-        let mut line = String::new();
-        let read = self.output.read_line(&mut line).expect("readable");
-        assert!(
-            read > 0,
-            "a process of the measurement ended by itself; its own words are above"
-        );
-        line.trim().to_owned()
+        self.output
+            .recv_timeout(PATIENCE)
+            .expect("a process of the measurement ended by itself, with its reason above, or said nothing for ten minutes")
     }
 }
 
@@ -60,14 +67,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(options: &Options, objects: u64) -> Self {
-        let mut process = Talk::start(
-            Command::new(std::env::current_exe().expect("this program")).args([
-                format!("--seed={}", options.seed),
-                format!("--workloads={}", options.workloads),
-                "serve".to_owned(),
-                objects.to_string(),
-            ]),
-        );
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .arg(format!("--seed={}", options.seed))
+            .arg(format!("--workloads={}", options.workloads))
+            .args(options.stream_lists.then_some("--stream-lists"))
+            .args(["serve", &objects.to_string()]);
+        let mut process = Talk::start(&mut command);
         let address = process.hear();
         Self {
             _process: process,
@@ -110,9 +116,10 @@ impl Contestant {
     /// Starts it, and waits until it is synced.
     pub(crate) fn start(who: Who, go: Option<&PathBuf>, server: &Server) -> (Self, Answer) {
         let mut command = match (who, go) {
-            (Who::ClientGo, Some(program)) => {
+            (Who::ClientGo | Who::ClientGoLean, Some(program)) => {
                 let mut command = Command::new(program);
                 command.arg(&server.address);
+                command.args((who == Who::ClientGoLean).then_some("lean"));
                 command
             }
             _ => {

@@ -14,7 +14,7 @@ pub(crate) fn table(objects: u64, medians: &[(Who, Values)]) -> String {
     }
     let rivals = medians
         .iter()
-        .filter(|(who, _)| *who != Who::Boatswain && ours.is_some());
+        .filter(|(who, _)| !who.is_ours() && ours.is_some());
     for (who, _) in rivals.clone() {
         let _ = write!(text, " | better than {}", who.name());
     }

@@ -2,11 +2,11 @@
 //!
 //! A process of its own. Pods are written from their templates while they are sent, in large writes; nothing of a body is kept. As servers do that have a
 //! watch cache, it answers lists at version 0 whole, whatever their limit; all others in pages. Initial events of a watch are refused, as by servers
-//! before 1.27.
+//! before 1.27, unless it is told to send them.
 //!
 //! `/bench/...` is how the measurement directs it: `modify` appends modifications, `expire` ends all watches with 410, `stats` tells what was asked for.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
 use boatswain_supervision::Clock;
 use serde::{Deserialize, Serialize};
 
+use crate::http::{self, Chunked, whole};
 use crate::pods::Pods;
 
 /// Version of the state before anything was modified.
 const BASE: u64 = 1_000_000;
-/// Bytes written at a time.
-const WRITE: usize = 256 << 10;
 /// A watch that has nothing to tell sends a bookmark this often.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
 struct World {
+    /// Whether initial events of a watch are sent.
+    streams: bool,
     pods: Pods,
     clock: Clock,
     history: Mutex<History>,
@@ -73,12 +74,13 @@ pub(crate) struct Target {
 }
 
 /// Serves until the standard input closes; prints its address first.
-pub(crate) fn serve(pods: Pods) {
+pub(crate) fn serve(pods: Pods, streams: bool) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     println!("http://{}", listener.local_addr().expect("an address"));
     std::io::stdout().flush().expect("printed");
     let versions = vec![BASE; pods.count() as usize];
     let world = Arc::new(World {
+        streams,
         pods,
         clock: Clock::system(),
         history: Mutex::new(History {
@@ -96,52 +98,6 @@ pub(crate) fn serve(pods: Pods) {
     let _ = std::io::stdin().lines().count();
 }
 
-/// A body of unknown length.
-struct Chunked<'a> {
-    stream: &'a mut TcpStream,
-    buffer: Vec<u8>,
-    sent: u64,
-}
-
-impl<'a> Chunked<'a> {
-    fn begin(stream: &'a mut TcpStream) -> std::io::Result<Self> {
-        stream.write_all(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
-        )?;
-        Ok(Self {
-            stream,
-            buffer: Vec::with_capacity(WRITE + (32 << 10)),
-            sent: 0,
-        })
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        self.sent += self.buffer.len() as u64;
-        self.stream
-            .write_all(format!("{:x}\r\n", self.buffer.len()).as_bytes())?;
-        self.buffer.extend_from_slice(b"\r\n");
-        self.stream.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn flush_if_large(&mut self) -> std::io::Result<()> {
-        if self.buffer.len() >= WRITE {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn end(mut self) -> std::io::Result<u64> {
-        self.flush()?;
-        self.stream.write_all(b"0\r\n\r\n")?;
-        Ok(self.sent)
-    }
-}
-
 impl World {
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,29 +109,7 @@ impl World {
             return;
         };
         let mut reader = BufReader::new(reading);
-        loop {
-            let mut request = String::new();
-            if reader.read_line(&mut request).unwrap_or(0) == 0 {
-                return;
-            }
-            let mut length = 0;
-            loop {
-                let mut header = String::new();
-                if reader.read_line(&mut header).unwrap_or(0) == 0 {
-                    return;
-                }
-                let header = header.trim().to_ascii_lowercase();
-                if let Some(value) = header.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap_or(0);
-                }
-                if header.is_empty() {
-                    break;
-                }
-            }
-            let mut body = vec![0; length];
-            if reader.read_exact(&mut body).is_err() {
-                return;
-            }
+        while let Some(request) = http::request(&mut reader) {
             let target = request.split(' ').nth(1).unwrap_or_default();
             if self.answer(target, &mut stream).is_err() {
                 return;
@@ -194,26 +128,28 @@ impl World {
         let number = |name: &str| parameter(name).and_then(|value| value.parse::<u64>().ok());
         match path {
             "/api/v1/pods" if matches!(parameter("watch"), Some("true" | "1")) => {
-                if parameter("sendInitialEvents").is_some() {
-                    return whole(
-                        stream,
-                        "422 Unprocessable Entity",
-                        &refusal(422, "Invalid", "sendInitialEvents is forbidden for watch"),
-                    );
+                let initial = parameter("sendInitialEvents") == Some("true");
+                if initial && !self.streams {
+                    let words = "sendInitialEvents is forbidden for watch";
+                    let status = refusal(422, "Invalid", words);
+                    return whole(stream, "422 Unprocessable Entity", &status);
                 }
                 let timeout = Duration::from_secs(number("timeoutSeconds").unwrap_or(300));
-                self.watch(number("resourceVersion").unwrap_or(0), timeout, stream)
+                let from = number("resourceVersion").filter(|_| !initial);
+                self.watch(from, timeout, stream)
             }
             "/api/v1/pods" => {
                 let whole = parameter("resourceVersion") == Some("0");
                 let limit = number("limit").filter(|_| !whole);
                 self.list(number("continue"), limit, stream)
             }
-            "/version" => whole(
-                stream,
-                "200 OK",
-                r#"{"major":"1","minor":"26","gitVersion":"v1.26.0","platform":"linux/amd64"}"#,
-            ),
+            "/version" => {
+                let minor = if self.streams { 34 } else { 26 };
+                let version = format!(
+                    "{{\"major\":\"1\",\"minor\":\"{minor}\",\"gitVersion\":\"v1.{minor}.0\",\"platform\":\"linux/amd64\"}}"
+                );
+                whole(stream, "200 OK", &version)
+            }
             "/bench/modify" => {
                 let target = self.modify(number("count").unwrap_or(1));
                 whole(stream, "200 OK", &json(&target))
@@ -287,64 +223,92 @@ impl World {
         Ok(())
     }
 
+    /// Sends every pod as an event, and where they end; the version they are of.
+    fn initial(&self, body: &mut Chunked<'_>) -> std::io::Result<u64> {
+        let mut history = self.history();
+        history.stats.lists += 1;
+        history.listing = Some(self.clock.now());
+        let version = BASE + history.modified.len() as u64;
+        let versions = history.versions.clone();
+        drop(history);
+        for (pod, version) in (0..).zip(versions) {
+            self.event("ADDED", pod, version, body)?;
+        }
+        let end = ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}";
+        bookmark(version, end, body)?;
+        let mut history = self.history();
+        history.stats.items += self.pods.count();
+        Ok(version)
+    }
+
+    /// Follows from a version, or from what there is now, which is sent first.
     fn watch(
         &self,
-        version: u64,
+        from: Option<u64>,
         timeout: Duration,
         stream: &mut TcpStream,
     ) -> std::io::Result<()> {
         let mut body = Chunked::begin(stream)?;
         let deadline = self.clock.now() + timeout;
+        let opened = self.history().expirations;
+        let version = match from {
+            Some(version) => version,
+            None => self.initial(&mut body)?,
+        };
+        let mut at = version.saturating_sub(BASE) as usize;
         let mut history = self.history();
         history.stats.watches += 1;
         if let Some(pod) = history.follow_up.take() {
             self.append(&mut history, pod);
         }
-        let opened = history.expirations;
-        let mut at = version.saturating_sub(BASE) as usize;
         loop {
-            let expired = history.expirations > opened;
             let batch: Vec<_> = history.modified.iter().skip(at).take(64).copied().collect();
-            if batch.is_empty() && !expired {
-                let left = deadline.saturating_duration_since(self.clock.now());
-                if left.is_zero() {
-                    drop(history);
-                    return body.end().map(|_| ());
+            let expired = batch.is_empty() && history.expirations > opened;
+            if !batch.is_empty() {
+                drop(history);
+                for pod in batch {
+                    at += 1;
+                    self.event("MODIFIED", u64::from(pod), BASE + at as u64, &mut body)?;
                 }
-                let waited = self
-                    .changed
-                    .wait_timeout(history, left.min(BOOKMARKS))
-                    .unwrap_or_else(PoisonError::into_inner);
-                history = waited.0;
-                if waited.1.timed_out() {
-                    let version = BASE + at as u64;
-                    body.buffer.extend_from_slice(format!("{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{{\"resourceVersion\":\"{version}\",\"creationTimestamp\":null}},\"spec\":{{\"containers\":null}},\"status\":{{}}}}}}\n").as_bytes());
-                    drop(history);
-                    body.flush()?;
-                    history = self.history();
-                }
+                body.flush()?;
+                history = self.history();
                 continue;
             }
-            drop(history);
-            for pod in &batch {
-                at += 1;
-                body.buffer
-                    .extend_from_slice(br#"{"type":"MODIFIED","object":"#);
-                self.pods
-                    .write(u64::from(*pod), BASE + at as u64, false, &mut body.buffer);
-                body.buffer.extend_from_slice(b"}\n");
-                body.flush_if_large()?;
-            }
-            if expired && batch.is_empty() {
-                let status = refusal(410, "Expired", "too old resource version");
-                body.buffer.extend_from_slice(
-                    format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n").as_bytes(),
-                );
+            let left = deadline.saturating_duration_since(self.clock.now());
+            if expired || left.is_zero() {
+                drop(history);
+                if expired {
+                    let status = refusal(410, "Expired", "too old resource version");
+                    let event = format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n");
+                    body.buffer.extend_from_slice(event.as_bytes());
+                }
                 return body.end().map(|_| ());
             }
-            body.flush()?;
-            history = self.history();
+            let waited = self
+                .changed
+                .wait_timeout(history, left.min(BOOKMARKS))
+                .unwrap_or_else(PoisonError::into_inner);
+            history = waited.0;
+            if waited.1.timed_out() {
+                drop(history);
+                bookmark(BASE + at as u64, "", &mut body)?;
+                history = self.history();
+            }
         }
+    }
+
+    fn event(
+        &self,
+        kind: &str,
+        pod: u64,
+        version: u64,
+        body: &mut Chunked<'_>,
+    ) -> std::io::Result<()> {
+        let head = format!("{{\"type\":\"{kind}\",\"object\":");
+        body.buffer.extend_from_slice(head.as_bytes());
+        self.pods.write(pod, version, false, &mut body.buffer);
+        body.buffer.extend_from_slice(b"}\n");
+        body.flush_if_large()
     }
 
     fn append(&self, history: &mut History, pod: u64) {
@@ -410,39 +374,16 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data")
 }
 
+fn bookmark(version: u64, annotations: &str, body: &mut Chunked<'_>) -> std::io::Result<()> {
+    let event = format!(
+        "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{{\"resourceVersion\":\"{version}\",\"creationTimestamp\":null{annotations}}},\"spec\":{{\"containers\":null}},\"status\":{{}}}}}}\n"
+    );
+    body.buffer.extend_from_slice(event.as_bytes());
+    body.flush()
+}
+
 fn refusal(code: u16, reason: &str, message: &str) -> String {
     format!(
         "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{message}\",\"reason\":\"{reason}\",\"code\":{code}}}"
     )
-}
-
-fn whole(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<()> {
-    let length = body.len();
-    stream.write_all(
-        format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes(),
-    )
-}
-
-/// Asks the server at `address` for a JSON answer.
-pub(crate) fn ask<T: for<'de> Deserialize<'de>>(address: &str, target: &str) -> T {
-    let host = address.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).expect("the server is there");
-    stream
-        .write_all(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
-        .expect("asked");
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("an answer");
-        if let Some(value) = line.strip_prefix("Content-Length: ") {
-            length = value.trim().parse().expect("a length");
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
-    serde_json::from_slice(&body).expect("what was asked for")
 }

@@ -96,6 +96,9 @@ struct Health {
     paged: Option<Arc<str>>,
     last_event: Option<Instant>,
     last_contact: Option<Instant>,
+    /// When the list or watch at hand began, and what had been told before it.
+    list_begun: Option<(Instant, u64)>,
+    watch_begun: Option<(Instant, u64)>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -354,6 +357,7 @@ impl InformerCore {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
         let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
         if before.as_ref() != Some(&noted) {
+            self.count(|counters| counters.undecoded += 1);
             tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");
         }
     }

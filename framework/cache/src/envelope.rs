@@ -146,9 +146,8 @@ struct Metadata<'a> {
 #[derive(Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// The span of the member `"managedFields": value` including one comma. `None` if its name is written with escapes: it then stays.
+/// The span of the member with this value, a part of `json`, and with its name and one comma.
 fn member(json: &[u8], value: &str) -> Option<Range<usize>> {
-    const NAME: &[u8] = b"\"managedFields\"";
     let start = (value.as_ptr() as usize).checked_sub(json.as_ptr() as usize)?;
     let end = start + value.len();
     let before = json
@@ -156,7 +155,9 @@ fn member(json: &[u8], value: &str) -> Option<Range<usize>> {
         .trim_ascii_end()
         .strip_suffix(b":")?
         .trim_ascii_end()
-        .strip_suffix(NAME)?;
+        .strip_suffix(b"\"")?;
+    // in a name that may be written with escapes, but has no quote of its own
+    let before = before.get(..memchr::memrchr(b'"', before)?)?;
     let rest = json.get(end..)?;
     let after = rest.trim_ascii_start();
     if let Some(after) = after.strip_prefix(b",") {

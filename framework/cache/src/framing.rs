@@ -95,8 +95,8 @@ pub enum FrameError {
         /// Offset from the start of the body.
         at: u64,
     },
-    /// The document has no `items`, so it is no list.
-    #[error("not a list of objects: no items in it")]
+    /// The document has no `items`, or something else than a list by that name.
+    #[error("not a list of objects: its items are missing or no list")]
     NoItems,
     /// The list does not say which state it shows.
     #[error("the list's metadata cannot be used: {0}")]

@@ -98,8 +98,8 @@ fn assemble(
         }));
 
         let (shared, address) = (core.clone(), to_fifo.clone());
-        let spec = ChildSpec::actor("indexer", indexer, move |_| {
-            Indexer::new(shared.clone(), address.clone())
+        let spec = ChildSpec::actor("indexer", indexer, move |link| {
+            Indexer::new(shared.clone(), address.clone(), link.clock().clone())
         });
         children.add(match &options.indexer {
             Some(thread) => spec.thread(thread.clone()),

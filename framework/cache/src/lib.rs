@@ -48,6 +48,8 @@ mod delta_fifo;
 pub mod envelope;
 mod factory;
 pub mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod indexer;
 mod informer;
 mod key;
@@ -83,7 +85,7 @@ pub use predicate::Predicate;
 pub use reference::Reference;
 pub use reflector::stream_lists::StreamLists;
 pub use selection::{Form, Selection, SelectionError};
-pub use status::{Counters, Degraded, InformerState, InformerStatus, TroubleCause};
+pub use status::{Counters, Degraded, InformerState, InformerStatus, Latency, Tally, TroubleCause};
 pub use store::{Decoder, IndexSpec, Layout, MemoStatus, StoreOptions};
 pub use subscription::{Batch, SubscribeOptions, SubscriberStatus, Subscription};
 pub use transform::Transform;

@@ -6,6 +6,7 @@ use std::ops::Not;
 use std::sync::Arc;
 
 use kube::core::{Selector, SelectorExt};
+use serde_json::value::RawValue;
 
 use crate::delta::Change;
 use crate::object::{Object, Path};
@@ -273,19 +274,17 @@ fn differ(path: &Path, old: &Object, new: &Object, empty_is_absent: bool) -> boo
     };
     let is_there =
         |text: &str| text != "null" && !(empty_is_absent && matches!(text, "{}" | "[]" | "\"\""));
-    let there = |fragments: Vec<&'_ serde_json::value::RawValue>| -> Vec<String> {
-        let texts = fragments.into_iter().map(|fragment| fragment.get());
-        texts
-            .filter(|text| is_there(text))
-            .map(str::to_owned)
-            .collect()
-    };
-    let (before, after) = (there(before), there(after));
+    let (before, after) = (there(&before, is_there), there(&after, is_there));
     before.len() != after.len()
         || !before
             .iter()
             .zip(&after)
             .all(|(one, other)| same(one, other))
+}
+
+fn there<'a>(fragments: &[&'a RawValue], is_there: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let texts = fragments.iter().map(|fragment| fragment.get());
+    texts.filter(|text| is_there(text)).collect()
 }
 
 fn same(one: &str, other: &str) -> bool {

@@ -8,6 +8,9 @@ pub(crate) fn describe(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Eof => format!("ends too early at {place}"),
         Category::Io => format!("cannot be read at {place}"),
+        Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => {
+            format!("is nested too deeply at {place}")
+        }
         Category::Syntax => format!("is no valid JSON at {place}"),
         Category::Data => format!("{} at {place}", data(&error.to_string())),
     }

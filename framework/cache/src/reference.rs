@@ -89,6 +89,12 @@ impl Reference {
         &self.to
     }
 
+    /// Whether it is by owner references that objects are named.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        matches!(self.by, By::Owner { .. })
+    }
+
     /// The keys that `object` names, sorted, each once.
     #[must_use]
     pub fn keys(&self, object: &Object) -> Vec<Key> {

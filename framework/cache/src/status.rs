@@ -11,6 +11,10 @@ use crate::key::Key;
 use crate::store::MemoStatus;
 use crate::subscription::SubscriberStatus;
 
+mod tally;
+
+pub use tally::{Latency, Tally};
+
 /// What an informer is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -144,6 +148,20 @@ pub struct Counters {
     pub untransformed: u64,
     /// Objects in lists that could not be identified; deletions found by such a list are held back.
     pub unidentified: u64,
+    /// Objects that a reader could not decode, once per object and state.
+    pub undecoded: u64,
+    /// How long whole lists took, in microseconds.
+    pub list_micros: Tally,
+    /// Items in whole lists.
+    pub list_items: Tally,
+    /// How long watches were open, in microseconds.
+    pub watch_micros: Tally,
+    /// Events told by watches, bookmarks left out.
+    pub watch_events: Tally,
+    /// Watches that ended within a second and told nothing.
+    pub short_watches: u64,
+    /// How long it took to commit batches and to tell subscribers of them.
+    pub commits: Latency,
     /// Times a silent watch made the server be asked for its version.
     pub probes: u64,
     /// Times a quorum list was older than the store: the server was restored from a backup.

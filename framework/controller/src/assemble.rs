@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use boatswain_cache::{IndexSpec, InformerCore, Kind, Lister};
+use boatswain_cache::{IndexSpec, InformerCore, Kind, Lister, Live, Predicate};
 use boatswain_supervision::{
     Backoff, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Shutdown, Strategy,
     SupervisorSpec,
@@ -38,6 +38,8 @@ pub(crate) struct Plan {
 /// One watch of a controller.
 pub(crate) struct WatchPlan {
     pub(crate) kind: Kind,
+    /// Which changes are worth a run; all of them where nothing is said.
+    pub(crate) when: Option<Predicate>,
     pub(crate) mapping: Box<dyn FnOnce(&mut Wiring<'_>) -> Mapping + Send>,
     /// A path of the controller's own kind that the mapping looks up.
     pub(crate) index: Option<&'static str>,
@@ -120,6 +122,15 @@ impl Wiring<'_> {
         }
     }
 
+    /// Reads objects of kind `K` from the server itself, for the rare case that the cache is not enough.
+    pub fn live<K: Watchable>(&self) -> Live<K> {
+        Live::new(
+            self.yard.client.clone(),
+            Kind::of::<K>(),
+            self.yard.clock.clone(),
+        )
+    }
+
     /// The client, for reconcilers that keep one. [`Context`](crate::Context) has it too.
     pub fn client(&self) -> kube::Client {
         self.yard.client.clone()
@@ -177,7 +188,13 @@ impl Runnable {
             for core in wiring.cores(&watch.kind) {
                 // the first watch is the controller's own kind
                 let resync = plan.resync.filter(|_| feeds.is_empty());
-                let feed = Feed::new(&core, &plan.name, mapping.clone(), resync);
+                let feed = Feed::new(
+                    &core,
+                    &plan.name,
+                    watch.when.clone(),
+                    mapping.clone(),
+                    resync,
+                );
                 feeds.push(Arc::new(feed));
             }
         }

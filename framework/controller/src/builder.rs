@@ -2,7 +2,7 @@
 
 use std::{error::Error, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
-use boatswain_cache::{Key, Kind, Lister};
+use boatswain_cache::{Key, Kind, Lister, Predicate, Reference};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
@@ -35,6 +35,7 @@ impl<K: Watchable> Controller<K> {
     pub fn named(name: impl Into<String>) -> Self {
         let own = WatchPlan {
             kind: Kind::of::<K>(),
+            when: None,
             mapping: Box::new(|_| Mapping::Own),
             index: None,
         };
@@ -44,22 +45,30 @@ impl<K: Watchable> Controller<K> {
         }
     }
 
-    /// Runs the owner when an object of kind `C` that it controls changes (owner reference with `controller: true`, compared by
-    /// group and kind).
-    pub fn owns<C: Watchable>(mut self) -> Self {
-        let mapping = Box::new(|_: &mut Wiring<'_>| Mapping::Owner(Kind::of::<K>()));
-        self.plan.watches.push(WatchPlan {
-            kind: Kind::of::<C>(),
-            mapping,
-            index: None,
-        });
+    /// Runs a key only for those changes of its own object that `predicate` lets pass; called twice, both must.
+    ///
+    /// It filters what wakes a key, not what the cache holds or a reconciler reads. Deletions, recreations and the initial state pass every
+    /// stock predicate about a difference. The second look at every key ([`Controller::resync`]), retries and requeues do not ask it. A change it
+    /// panics on passes.
+    pub fn when(mut self, predicate: Predicate) -> Self {
+        // the first watch is the controller's own kind
+        if let Some(own) = self.plan.watches.first_mut() {
+            own.when = both(own.when.take(), predicate);
+        }
         self
+    }
+
+    /// Runs the owner when an object of kind `C` that it controls changes (owner reference with `controller: true`, compared by
+    /// group and kind). Short for [`watches`](Self::watches) with [`owned`](Watches::owned).
+    pub fn owns<C: Watchable>(self) -> Self {
+        self.watches::<C>().owned()
     }
 
     /// Runs some keys when an object of kind `W` changes; what follows says which.
     pub fn watches<W: Watchable>(self) -> Watches<K, W> {
         Watches {
             controller: self,
+            when: None,
             _watched: PhantomData,
         }
     }
@@ -123,14 +132,66 @@ impl<K: Watchable> Controller<K> {
 #[must_use = "a watch does nothing until it says which keys run"]
 pub struct Watches<K, W> {
     controller: Controller<K>,
+    when: Option<Predicate>,
     _watched: PhantomData<fn() -> W>,
 }
 
 impl<K: Watchable, W: Watchable> Watches<K, W> {
+    /// Looks only at those changes of the watched objects that `predicate` lets pass; called twice, both must. See [`Controller::when`].
+    pub fn when(mut self, predicate: Predicate) -> Self {
+        self.when = both(self.when.take(), predicate);
+        self
+    }
+
+    /// Runs the owner that controls the changed object (owner reference with `controller: true`), compared by group and kind, whatever the
+    /// version it was named with.
+    pub fn owned(self) -> Controller<K> {
+        self.refers_by(|kind, _| Reference::to_controller(kind))
+    }
+
+    /// Runs the objects of kind `K` that the changed object names, in the way `reference` says: as owners, by a label, an annotation or a field.
+    /// Nothing is decoded. It gets the kind of the controller and a reader of it.
+    ///
+    /// ```
+    /// # use boatswain::{Controller, Reference};
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Pod}};
+    /// let controller = Controller::<Deployment>::named("example")
+    ///     .watches::<Pod>().refers_by(|kind, _| Reference::by_label(kind, "example.com/deployment"))
+    ///     // only where the owner is still the incarnation that was named
+    ///     .watches::<ConfigMap>().refers_by(|kind, stored| {
+    ///         Reference::to_owners(kind).of_incarnation(move |key| {
+    ///             stored.get_object(key).ok().flatten().map(|owner| owner.meta().uid.clone())
+    ///         })
+    ///     });
+    /// ```
+    pub fn refers_by(
+        self,
+        reference: impl FnOnce(Kind, Lister<K>) -> Reference + Send + 'static,
+    ) -> Controller<K> {
+        let mapping = Box::new(move |wiring: &mut Wiring<'_>| {
+            Mapping::Named(reference(Kind::of::<K>(), wiring.lister::<K>()))
+        });
+        self.mapped(mapping, None)
+    }
+
+    fn mapped(
+        mut self,
+        mapping: Box<dyn FnOnce(&mut Wiring<'_>) -> Mapping + Send>,
+        index: Option<&'static str>,
+    ) -> Controller<K> {
+        self.controller.plan.watches.push(WatchPlan {
+            kind: Kind::of::<W>(),
+            when: self.when,
+            mapping,
+            index,
+        });
+        self.controller
+    }
+
     /// Runs the objects of kind `K` that name the changed object at `path` (dots between fields, for example
     /// `spec.targetDeployment`) and live in its namespace, or anywhere if it has none. The path is indexed; nothing is decoded to
     /// follow it.
-    pub fn referenced_by(mut self, path: &'static str) -> Controller<K>
+    pub fn referenced_by(self, path: &'static str) -> Controller<K>
     where
         K: Namespaced,
     {
@@ -138,19 +199,13 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
             path,
             referrers: wiring.referrers::<K>(),
         });
-        let watch = WatchPlan {
-            kind: Kind::of::<W>(),
-            mapping,
-            index: Some(path),
-        };
-        self.controller.plan.watches.push(watch);
-        self.controller
+        self.mapped(mapping, Some(path))
     }
 
     /// Runs the keys that `map` names for the changed object. `map` may await and may fail: a change it fails on is mapped again
     /// with backoff, a panic is a failure, so is no answer within 30 s, and none of them holds up other changes. It gets a reader of
     /// the controller's own kind. A state of the object that does not decode concerns no key.
-    pub fn mapped_by<F, Fut, E>(mut self, map: F) -> Controller<K>
+    pub fn mapped_by<F, Fut, E>(self, map: F) -> Controller<K>
     where
         F: Fn(Arc<W>, Lister<K>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<Key>, E>> + Send + 'static,
@@ -162,14 +217,16 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
                 wiring.lister::<K>(),
             )))
         });
-        let watch = WatchPlan {
-            kind: Kind::of::<W>(),
-            mapping,
-            index: None,
-        };
-        self.controller.plan.watches.push(watch);
-        self.controller
+        self.mapped(mapping, None)
     }
+}
+
+/// What passes both.
+fn both(one: Option<Predicate>, other: Predicate) -> Option<Predicate> {
+    Some(match one {
+        Some(one) => one.and(other),
+        None => other,
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
-use boatswain_cache::{Key, Kind, Version};
+use boatswain_cache::{Key, Kind, Live, Version};
 use boatswain_supervision::Clock;
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -109,6 +109,15 @@ impl Context {
     /// may start before the cache shows them.
     pub fn client(&self) -> &kube::Client {
         &self.surroundings.client
+    }
+
+    /// Reads objects of kind `K` from the server itself, with a timeout and with errors told apart.
+    pub fn live<K: Resource<DynamicType = ()> + 'static>(&self) -> Live<K> {
+        Live::new(
+            self.surroundings.client.clone(),
+            Kind::of::<K>(),
+            self.surroundings.clock.clone(),
+        )
     }
 
     /// Reads an object from the server instead of the cache; `None` when it does not exist.

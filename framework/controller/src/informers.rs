@@ -6,33 +6,36 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Kind, Scope};
+use boatswain_cache::{InformerCore, Kind, Scope, Selection, SharedInformer, SharedInformers};
 use boatswain_supervision::Clock;
 
-#[derive(Default)]
 pub(crate) struct Informers {
+    shared: SharedInformers,
     namespaces: Vec<String>,
     cores: HashMap<Kind, Vec<Arc<InformerCore>>>,
-    order: Vec<Arc<InformerCore>>,
+    used: Vec<SharedInformer>,
 }
 
 impl Informers {
     /// `namespaces` bounds what namespaced kinds are read from; empty means all.
-    pub(crate) fn new(mut namespaces: Vec<String>) -> Self {
+    pub(crate) fn new(shared: SharedInformers, mut namespaces: Vec<String>) -> Self {
         namespaces.sort_unstable();
         namespaces.dedup();
         Self {
+            shared,
             namespaces,
-            ..Self::default()
+            cores: HashMap::new(),
+            used: Vec::new(),
         }
     }
 
     /// The informers of `kind`, made at the first call.
     pub(crate) fn of(&mut self, kind: &Kind) -> &[Arc<InformerCore>] {
         let Self {
+            shared,
             namespaces,
             cores,
-            order,
+            used,
         } = self;
         cores.entry(kind.clone()).or_insert_with(|| {
             let scopes = if kind.namespaced && !namespaces.is_empty() {
@@ -40,22 +43,22 @@ impl Informers {
             } else {
                 vec![Scope::All]
             };
-            let made: Vec<_> = scopes
-                .into_iter()
-                .map(|scope| InformerCore::new(kind.clone(), scope))
-                .collect();
-            order.extend(made.iter().cloned());
-            made
+            let select = |scope| shared.informer(Selection::new(kind.clone()).within(scope));
+            let made: Vec<_> = scopes.into_iter().map(select).collect();
+            let cores = made.iter().map(|informer| informer.core().clone());
+            let cores = cores.collect();
+            used.extend(made);
+            cores
         })
     }
 
-    /// All of them, in the order in which they were asked for.
-    pub(crate) fn into_cores(self) -> Vec<Arc<InformerCore>> {
-        self.order
+    /// All of them, in the order in which they were asked for; they run while these are kept.
+    pub(crate) fn into_used(self) -> Vec<SharedInformer> {
+        self.used
     }
 }
 
-/// What an informer is called in the tree, in checks and in metrics.
+/// What an informer is called in checks and by triggers.
 pub(crate) fn name(core: &InformerCore) -> String {
     match core.scope() {
         Scope::All => core.kind().resource(),

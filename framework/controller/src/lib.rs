@@ -51,7 +51,9 @@ pub mod testing;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};
-pub use boatswain_cache::{ConnectOptions, InformerStatus, Key, Lister, ReadError};
+pub use boatswain_cache::{
+    ConnectOptions, InformerStatus, Key, Lister, Live, LiveError, Predicate, ReadError, Reference,
+};
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::limit::Exponential;
 pub use builder::{Controller, Watchable, Watches};

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, InformerOptions, informer};
+use boatswain_cache::{InformerOptions, SharedInformers};
 use boatswain_supervision::{
     Blocked, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Strategy,
     SupervisorSpec, Tree, TreeOptions,
@@ -280,6 +280,14 @@ impl Launch {
         let telemetry = Telemetry::default();
         let recorder = Recorder::default();
         let closing = Closing::default();
+        let shared = SharedInformers::new(
+            client.clone(),
+            InformerOptions {
+                lists: Some(Arc::new(Semaphore::new(LISTS))),
+                indexer: Some(crew.indexers.clone()),
+                ..InformerOptions::default()
+            },
+        );
         let mut yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
@@ -287,7 +295,7 @@ impl Launch {
             crew: crew.clone(),
             recorder: recorder.clone(),
             registry: telemetry.registry.clone(),
-            informers: Informers::new(options.namespaces),
+            informers: Informers::new(shared.clone(), options.namespaces),
             concurrency: options.workers,
             grace: options.grace,
             closing: closing.clone(),
@@ -296,11 +304,16 @@ impl Launch {
             .into_iter()
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
-        let cores = yard.informers.into_cores();
+        let used = yard.informers.into_used();
+        let cores: Vec<_> = used
+            .iter()
+            .map(|informer| informer.core().clone())
+            .collect();
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
-        register_informers(&cores, &clock, &telemetry.registry)?;
+        let scraped = cores.clone();
+        register_informers(move || scraped.clone(), &clock, &telemetry.registry)?;
         for core in &cores {
             let check = informers::checker(core.clone(), clock.clone());
             let name = format!("informer/{}", informers::name(core));
@@ -313,7 +326,7 @@ impl Launch {
             recorder,
             connection,
             crew,
-            cores: cores.clone(),
+            informers: shared,
             listener: listener.map(Arc::new),
         };
         let root = root(parts, branches);
@@ -336,6 +349,7 @@ impl Launch {
         Ok(Running {
             tree,
             observer,
+            _informers: used,
             closing,
             grace: options.grace,
         })
@@ -348,7 +362,7 @@ struct Parts {
     recorder: Recorder,
     connection: Connection,
     crew: Crew,
-    cores: Vec<Arc<InformerCore>>,
+    informers: SharedInformers,
     listener: Option<Arc<TcpListener>>,
 }
 
@@ -385,25 +399,10 @@ fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                     .thread(parts.crew.events.clone()),
             );
 
-            let (cores, client, crew) = (
-                parts.cores.clone(),
-                parts.client.clone(),
-                parts.crew.clone(),
-            );
-            let informers = SupervisorSpec::new("informers", Strategy::OneForOne)
-                .thread(crew.informers.clone())
-                .intensity(intensity)
-                .children(move |children: &mut Children| {
-                    let options = InformerOptions {
-                        lists: Some(Arc::new(Semaphore::new(LISTS))),
-                        indexer: Some(crew.indexers.clone()),
-                        ..InformerOptions::default()
-                    };
-                    for core in &cores {
-                        let spec = informer(core.clone(), client.clone(), options.clone());
-                        children.add(ChildSpec::supervisor(spec.thread(crew.informers.clone())));
-                    }
-                });
+            let informers = parts.informers.supervisor("informers");
+            let informers = informers
+                .thread(parts.crew.informers.clone())
+                .intensity(intensity);
             root.add(ChildSpec::supervisor(informers));
 
             let branches = controllers.clone();

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use boatswain_cache::{InformerCore, InformerStatus};
+use boatswain_cache::{InformerCore, InformerStatus, SharedInformer};
 use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
 use prometheus::TextEncoder;
 
@@ -64,6 +64,8 @@ impl Observer {
 pub struct Running {
     pub(crate) tree: Tree,
     pub(crate) observer: Observer,
+    /// They run while these are kept.
+    pub(crate) _informers: Vec<SharedInformer>,
     pub(crate) closing: Closing,
     pub(crate) grace: Duration,
 }

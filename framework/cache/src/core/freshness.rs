@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::{InformerCore, lock};
+use crate::status::Counters;
 use crate::version::Version;
+
+/// client-go's bound for a watch that ended at once.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// How sure an informer can be, at a moment, that its store is what the server has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,4 +56,56 @@ impl InformerCore {
     pub(crate) fn note_contact(&self, now: Instant) {
         lock(&self.health).last_contact = Some(now);
     }
+
+    /// A list begins.
+    pub(crate) fn note_list_begun(&self, now: Instant) {
+        let mut health = lock(&self.health);
+        health.list_begun = Some((now, health.counters.listed));
+    }
+
+    /// The whole list was read.
+    pub(crate) fn note_list_read(&self, now: Instant) {
+        let mut health = lock(&self.health);
+        health.last_event = Some(now);
+        let Some((begun, before)) = health.list_begun.take() else {
+            return;
+        };
+        let counters = &mut health.counters;
+        counters
+            .list_micros
+            .add_micros(now.saturating_duration_since(begun));
+        counters
+            .list_items
+            .add(counters.listed.saturating_sub(before));
+    }
+
+    /// A watch is open.
+    pub(crate) fn note_watch_opened(&self, now: Instant) {
+        let mut health = lock(&self.health);
+        health.last_contact = Some(now);
+        health.watch_begun = Some((now, told(&health.counters)));
+    }
+
+    /// The watch has ended, if it ever was open.
+    pub(crate) fn note_watch_ended(&self, now: Instant) {
+        let mut health = lock(&self.health);
+        let Some((begun, before)) = health.watch_begun.take() else {
+            return;
+        };
+        let took = now.saturating_duration_since(begun);
+        let counters = &mut health.counters;
+        let events = told(counters).saturating_sub(before);
+        counters.watch_micros.add_micros(took);
+        counters.watch_events.add(events);
+        counters.short_watches += u64::from(events == 0 && took < SHORT);
+    }
+}
+
+/// Events so far, without bookmarks.
+fn told(counters: &Counters) -> u64 {
+    let events = counters.events.iter();
+    events
+        .filter(|(kind, _)| **kind != "bookmark")
+        .map(|(_, count)| count)
+        .sum()
 }

@@ -8,8 +8,10 @@ use crate::kind::{Kind, Scope};
 use crate::object::Object;
 use crate::version::Version;
 
+mod bytes;
 mod hand;
 mod interleavings;
+mod voyage;
 mod waiting;
 
 fn core() -> Arc<InformerCore> {

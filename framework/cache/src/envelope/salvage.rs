@@ -3,17 +3,22 @@
 use crate::key::Key;
 use crate::version::Version;
 
-/// What was found; a later occurrence never replaces an earlier one.
+/// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    pub(super) name: Option<String>,
-    pub(super) namespace: Option<String>,
-    pub(super) version: Option<String>,
+    name: Option<String>,
+    namespace: Option<String>,
+    version: Option<String>,
+    /// Name or namespace cannot be told: they are said twice or unreadably, or may have been cut off.
+    unsure: bool,
 }
 
 impl Found {
     pub(super) fn key(&self) -> Option<Key> {
         let name = self.name.as_deref().filter(|name| !name.is_empty())?;
+        if self.unsure {
+            return None;
+        }
         Some(Key::new(self.namespace.as_deref(), name))
     }
 
@@ -22,6 +27,20 @@ impl Found {
             .as_deref()
             .filter(|text| !text.is_empty())
             .map(Version::new)
+    }
+
+    fn keep(&mut self, member: &str, content: Option<String>) {
+        let place = match member {
+            "name" => &mut self.name,
+            "namespace" => &mut self.namespace,
+            "resourceVersion" => {
+                self.version = content;
+                return;
+            }
+            _ => return,
+        };
+        self.unsure |= content.is_none() || place.is_some();
+        *place = content;
     }
 }
 
@@ -41,15 +60,18 @@ pub(super) fn salvage(bytes: &[u8]) -> Found {
                 let Some(length) = string_end(&bytes[at..]) else {
                     break;
                 };
-                let content = String::from_utf8_lossy(&bytes[at..at + length]).into_owned();
+                // what cannot be read for certain is no name
+                let content: Option<String> =
+                    serde_json::from_slice(&bytes[at - 1..=at + length]).ok();
                 at += length + 1;
                 match member.take() {
-                    Some(name) if depth == 2 && in_metadata => keep(&mut found, &name, content),
-                    _ => text = Some(content),
+                    Some(name) if depth == 2 && in_metadata => found.keep(&name, content),
+                    _ => text = content,
                 }
             }
             b':' => member = text.take(),
             b'{' | b'[' => {
+                found.unsure |= depth == 2 && in_metadata && is_identity(member.as_deref());
                 depth += 1;
                 if depth == 2 {
                     in_metadata = byte == b'{' && member.as_deref() == Some("metadata");
@@ -61,20 +83,20 @@ pub(super) fn salvage(bytes: &[u8]) -> Found {
                 (member, text) = (None, None);
             }
             b',' => (member, text) = (None, None),
+            b'-' | b'0'..=b'9' | b't' | b'f' => {
+                found.unsure |= depth == 2 && in_metadata && is_identity(member.as_deref());
+            }
             _ => {}
         }
     }
+    // servers write the namespace before the version, in whatever order they write the rest
+    found.unsure |=
+        depth >= 2 && in_metadata && found.namespace.is_none() && found.version.is_none();
     found
 }
 
-fn keep(found: &mut Found, member: &str, content: String) {
-    let place = match member {
-        "name" => &mut found.name,
-        "namespace" => &mut found.namespace,
-        "resourceVersion" => &mut found.version,
-        _ => return,
-    };
-    place.get_or_insert(content);
+fn is_identity(member: Option<&str>) -> bool {
+    matches!(member, Some("name" | "namespace"))
 }
 
 /// Length of the string that `bytes` continue after its opening quote.

@@ -43,6 +43,39 @@ fn a_bad_object_is_known_by_name_where_the_name_can_be_found() {
 }
 
 #[test]
+fn a_bad_object_is_never_put_down_to_a_name_that_may_not_be_its_own() {
+    for (bytes, key) in [
+        // written with escapes it is the same name
+        (
+            &br#"{"metadata":{"n\u0061me":"w\u0065b","namespace":"n","uid":7}}"#[..],
+            Some("n/web"),
+        ),
+        (br#"{"metadata":{"name":"a","name":"b"}}"#, None),
+        (br#"{"metadata":{"name":"a","namespace":7}}"#, None),
+        (br#"{"metadata":{"name":"a","namespace":{"x":1}}}"#, None),
+        (br#"{"metadata":{"name":"a","namespace":null}}"#, Some("a")),
+        (
+            b"{\"metadata\":{\"name\":\"a\xff\",\"namespace\":\"n\"}}",
+            None,
+        ),
+        // the namespace may have been cut off
+        (br#"{"metadata":{"annotations":{},"name":"a""#, None),
+        (
+            br#"{"metadata":{"annotations":{},"name":"a"},"spec"#,
+            Some("a"),
+        ),
+    ] {
+        let bad = open(bytes).unwrap_err();
+        assert_eq!(
+            bad.key.as_ref().map(|key| key.as_str()),
+            key,
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
+    }
+}
+
+#[test]
 fn an_object_without_version_cannot_be_ordered_and_is_bad() {
     assert!(
         open(br#"{"metadata":{"name":"a"}}"#)
@@ -59,6 +92,8 @@ fn managed_fields_are_cut_out_wherever_they_stand() {
         r#"{"metadata":{"name":"a", "managedFields" : [ {} ] , "resourceVersion":"1"}}"#,
         r#"{"metadata":{"name":"a","resourceVersion":"1" , "managedFields":[]  }}"#,
         r#"{"metadata":{"name":"a","resourceVersion":"1","labels":{"managedFields":"kept"}}}"#,
+        r#"{"metadata":{"name":"a","managed\u0046ields":[{}],"resourceVersion":"1"}}"#,
+        r#"{"\u006detadata":{"n\u0061me":"a","resourceVersion":"1","\u006danagedFields":[{}]}}"#,
     ] {
         let object = open(text.as_bytes()).unwrap();
         let mut expected: Value = serde_json::from_str(text).unwrap();

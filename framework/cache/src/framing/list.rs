@@ -166,7 +166,7 @@ impl ListSplitter {
 
     /// Values of members nobody reads are not kept, however long they are.
     fn keep(&mut self, part: &[u8]) {
-        if matches!(self.place, Place::InName(_)) || self.member == Member::Metadata {
+        if matches!(self.place, Place::InName(_)) || self.member != Member::Other {
             self.outer.add(part);
         }
     }
@@ -189,8 +189,12 @@ impl ListSplitter {
                 self.meta = Some(ListMeta::parse(self.outer()?)?);
                 self.outer.clear();
             }
-            // an empty list may be written as null
-            Member::Items => self.has_items = true,
+            // an empty list may be written as null; anything else would be taken for one, and everything for deleted
+            Member::Items if self.outer()? == b"null" => {
+                self.outer.clear();
+                self.has_items = true;
+            }
+            Member::Items => return Err(FrameError::NoItems),
             Member::Other => {}
         }
         self.member = Member::Other;

@@ -113,6 +113,18 @@ fn what_is_no_list_is_an_error_that_says_where() {
             FrameError::Unexpected { byte: b'x', at: 12 },
         ),
         (
+            br#"{"items":{"a":1},"metadata":{"resourceVersion":"1"}}"#,
+            FrameError::NoItems,
+        ),
+        (
+            br#"{"items":"none","metadata":{"resourceVersion":"1"}}"#,
+            FrameError::NoItems,
+        ),
+        (
+            br#"{"items":nope,"metadata":{"resourceVersion":"1"}}"#,
+            FrameError::NoItems,
+        ),
+        (
             br#"{"items":[]}"#,
             FrameError::Metadata("it is missing".to_owned()),
         ),

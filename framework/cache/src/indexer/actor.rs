@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Handler, Message};
-use boatswain_supervision::{Address, Context, supervised};
+use boatswain_supervision::{Address, Clock, Context, supervised};
 
 use crate::core::{InformerCore, Tended};
 use crate::delta_fifo::actor::{Credit, DeltaFifo};
@@ -15,15 +15,17 @@ const BATCH: usize = 256;
 pub(crate) struct Indexer {
     core: Arc<InformerCore>,
     fifo: Address<DeltaFifo>,
+    clock: Clock,
     /// Whether it works on what is stored, between batches.
     tending: bool,
 }
 
 impl Indexer {
-    pub(crate) fn new(core: Arc<InformerCore>, fifo: Address<DeltaFifo>) -> Self {
+    pub(crate) fn new(core: Arc<InformerCore>, fifo: Address<DeltaFifo>, clock: Clock) -> Self {
         Self {
             core,
             fifo,
+            clock,
             tending: false,
         }
     }
@@ -33,7 +35,12 @@ impl Indexer {
         if self.core.is_stalled() {
             return;
         }
-        self.core.commit_in_hand();
+        if !self.core.hand_is_free() {
+            let begun = self.clock.now();
+            self.core.commit_in_hand();
+            let took = self.clock.now().saturating_duration_since(begun);
+            self.core.count(|counters| counters.commits.add(took));
+        }
         self.fifo.tell(Credit { max: BATCH });
         if !self.tending {
             self.tend(Tended::Checked, ctx);

@@ -82,3 +82,21 @@ fn a_decode_error_names_key_and_path_but_no_value() {
         );
     }
 }
+
+#[test]
+fn an_object_nested_too_deep_to_decode_is_known_by_name_and_read_by_path() {
+    let deep = "{\"a\":".repeat(200) + "1" + &"}".repeat(200);
+    let json = format!(
+        r#"{{"spec":{{"replicas":3,"deep":{deep}}},"metadata":{{"name":"web","namespace":"default","resourceVersion":"7","labels":{{"a":"b"}}}}}}"#
+    );
+    let object = envelope::open(json.as_bytes()).unwrap();
+    assert_eq!(object.path("spec.replicas").as_deref(), Some("3"));
+    assert_eq!(object.labels()["a"], "b");
+    let error = object.decode::<serde_json::Value>().unwrap_err();
+    assert_eq!(error.key.as_str(), "default/web");
+    assert!(error.reason.contains("nested too deeply"), "{error}");
+    let endless = "[".repeat(2_000_000);
+    assert!(envelope::open(endless.as_bytes()).is_err());
+    let path = super::Path::new("spec.deep");
+    assert_eq!(path.fragments(json.as_bytes()).unwrap().len(), 1);
+}

@@ -1,11 +1,10 @@
 //! Prometheus metrics. Gauges are read from state at the scrape, never kept by paired increments; series end with what they tell of.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use boatswain_cache::{Counters, InformerCore, InformerStatus};
 use boatswain_supervision::Clock;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry,
+    Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry,
     core::{Collector, Desc},
     proto::MetricFamily,
 };
@@ -15,6 +14,14 @@ use crate::{
     reconcile::{Fault, Outcome},
     recorder::{Recorder, RecorderCounts},
 };
+
+mod families;
+mod informers;
+#[cfg(test)]
+mod tests;
+
+use families::{Families, Scraped};
+pub(crate) use informers::register_informers;
 
 /// controller-runtime's buckets for the duration of a reconcile, thinned.
 const RECONCILE_SECONDS: &[f64] = &[
@@ -37,6 +44,8 @@ struct Inner {
     queued: Histogram,
     panics: IntCounter,
     parked: IntCounter,
+    filtered: IntCounter,
+    predicate_failures: IntCounter,
     mapper_failures: IntCounter,
     barrier_missed: IntCounter,
 }
@@ -89,6 +98,14 @@ impl ControllerMetrics {
                 "controller_parked_total",
                 "Keys parked after too many failures or by decision.",
             ))?,
+            filtered: IntCounter::with_opts(opts(
+                "controller_changes_filtered_total",
+                "Changes that a predicate found not worth a run.",
+            ))?,
+            predicate_failures: IntCounter::with_opts(opts(
+                "controller_predicate_failures_total",
+                "Changes a predicate panicked on; each was taken as worth a run.",
+            ))?,
             mapper_failures: IntCounter::with_opts(opts(
                 "controller_mapper_failures_total",
                 "Changes a mapper could not map; each is tried again.",
@@ -139,6 +156,14 @@ impl ControllerMetrics {
         self.0.parked.inc();
     }
 
+    pub(crate) fn filtered(&self) {
+        self.0.filtered.inc();
+    }
+
+    pub(crate) fn predicate_failed(&self) {
+        self.0.predicate_failures.inc();
+    }
+
     pub(crate) fn mapper_failed(&self) {
         self.0.mapper_failures.inc();
     }
@@ -157,6 +182,8 @@ impl Inner {
             Box::new(self.queued.clone()),
             Box::new(self.panics.clone()),
             Box::new(self.parked.clone()),
+            Box::new(self.filtered.clone()),
+            Box::new(self.predicate_failures.clone()),
             Box::new(self.mapper_failures.clone()),
             Box::new(self.barrier_missed.clone()),
         ]
@@ -255,223 +282,41 @@ impl Collector for Computed {
     }
 }
 
-/// Registers what is read from informers at the scrape, all of them in one collector: the registry tells collectors apart by a sum of
-/// hashes, which meets itself where names of namespaces differ in their last letter only.
-pub(crate) fn register_informers(
-    cores: &[Arc<InformerCore>],
-    clock: &Clock,
-    registry: &Registry,
-) -> Result<(), prometheus::Error> {
-    registry.register(Box::new(InformerCollector::new(
-        cores.to_vec(),
-        clock.clone(),
-    )?))
-}
-
-/// Turns the status of informers into series; client-go's names where it had them.
-struct InformerCollector {
-    cores: Vec<Arc<InformerCore>>,
-    clock: Clock,
-    gauges: Vec<(GaugeVec, GaugeRead)>,
-    counters: Vec<(IntCounterVec, CounterRead)>,
-}
-
-type GaugeRead = fn(&InformerStatus) -> f64;
-type CounterRead = fn(&Counters) -> &BTreeMap<&'static str, u64>;
-
-impl InformerCollector {
-    fn new(cores: Vec<Arc<InformerCore>>, clock: Clock) -> Result<Self, prometheus::Error> {
-        let gauge = |name: &str, help: &str, read: GaugeRead| {
-            Ok((
-                GaugeVec::new(Opts::new(name, help), &["resource", "scope"])?,
-                read,
-            ))
-        };
-        let counter = |name: &str, help: &str, label: &str, read: CounterRead| {
-            let labels = ["resource", "scope", label];
-            Ok((IntCounterVec::new(Opts::new(name, help), &labels)?, read))
-        };
-        let gauges: Result<Vec<_>, prometheus::Error> = [
-            gauge("informer_objects", "Objects in the cache.", |s| {
-                s.objects as f64
-            }),
-            gauge(
-                "informer_bytes",
-                "Bytes of the objects in the cache.",
-                |s| s.bytes as f64,
-            ),
-            gauge(
-                "informer_synced",
-                "1 once the cache has held the whole state.",
-                |s| flag(s.synced),
-            ),
-            gauge(
-                "informer_fresh",
-                "1 while the cache is kept current.",
-                |s| flag(s.fresh),
-            ),
-            gauge(
-                "informer_degraded",
-                "1 while the informer cannot do its work.",
-                |s| flag(s.degraded.is_some()),
-            ),
-            gauge(
-                "informer_queued_items",
-                "Keys between reflector and indexer.",
-                |s| s.pending.0 as f64,
-            ),
-            gauge(
-                "informer_queued_items_high_water",
-                "Most keys that ever were.",
-                |s| s.pending.1 as f64,
-            ),
-            gauge(
-                "informer_last_event_age_seconds",
-                "Time since the server last told anything.",
-                |s| s.last_event_age.map_or(f64::NAN, |age| age.as_secs_f64()),
-            ),
-            gauge(
-                "informer_undecodable_objects",
-                "Objects that cannot be read or decoded.",
-                |s| (s.unreadable.len() + s.undecodable.len()) as f64,
-            ),
-        ]
-        .into_iter()
-        .collect();
-        let counters: Result<Vec<_>, prometheus::Error> = [
-            counter(
-                "reflector_relists_total",
-                "Lists begun, by reason.",
-                "reason",
-                |c| &c.relists,
-            ),
-            counter(
-                "reflector_watch_ends_total",
-                "Watches ended, by cause.",
-                "cause",
-                |c| &c.watch_ends,
-            ),
-            counter(
-                "reflector_events_total",
-                "Events received, by type.",
-                "type",
-                |c| &c.events,
-            ),
-        ]
-        .into_iter()
-        .collect();
-        Ok(Self {
-            cores,
-            clock,
-            gauges: gauges?,
-            counters: counters?,
-        })
-    }
-}
-
-fn flag(set: bool) -> f64 {
-    f64::from(u8::from(set))
-}
-
-impl Collector for InformerCollector {
-    fn desc(&self) -> Vec<&Desc> {
-        let gauges = self.gauges.iter().flat_map(|(gauge, _)| gauge.desc());
-        gauges
-            .chain(self.counters.iter().flat_map(|(counter, _)| counter.desc()))
-            .collect()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let now = self.clock.now();
-        for status in self.cores.iter().map(|core| core.status(now)) {
-            let (resource, scope) = (status.resource.as_str(), status.scope.as_str());
-            for (gauge, read) in &self.gauges {
-                gauge
-                    .with_label_values(&[resource, scope])
-                    .set(read(&status));
-            }
-            for (counter, read) in &self.counters {
-                for (label, total) in read(&status.counters) {
-                    let series = counter.with_label_values(&[resource, scope, label]);
-                    series.inc_by(total.saturating_sub(series.get()));
-                }
-            }
-        }
-        let gauges = self.gauges.iter().flat_map(|(gauge, _)| gauge.collect());
-        gauges
-            .chain(
-                self.counters
-                    .iter()
-                    .flat_map(|(counter, _)| counter.collect()),
-            )
-            .collect()
-    }
-}
-
-type RecorderRead = fn(&RecorderCounts) -> u64;
-
 /// Registers what became of Events.
 pub(crate) fn register_recorder(
     recorder: &Recorder,
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
-    let gauges: [(&str, &str, RecorderRead); 4] = [
+    let recorder = recorder.clone();
+    registry.register(Box::new(Scraped::new(recorder_families, move || {
+        recorder.counts()
+    })?))
+}
+
+fn recorder_families(families: &mut Families, counts: Option<&RecorderCounts>) {
+    type Read = fn(&RecorderCounts) -> u64;
+    let totals: [(&'static str, &'static str, Read); 3] = [
+        ("event_recorder_written_total", "Events written.", |c| {
+            c.written
+        }),
         (
-            "event_recorder_waiting",
-            "Events that wait to be written.",
-            |c| c.waiting,
-        ),
-        (
-            "event_recorder_written",
-            "Events written since the start.",
-            |c| c.written,
-        ),
-        (
-            "event_recorder_dropped",
+            "event_recorder_dropped_total",
             "Events dropped because too many waited.",
             |c| c.dropped,
         ),
         (
-            "event_recorder_failed",
+            "event_recorder_failed_total",
             "Events the API server did not take.",
             |c| c.failed,
         ),
     ];
-    for (name, help, read) in gauges {
-        let recorder = recorder.clone();
-        let read = Box::new(move || read(&recorder.counts()) as f64);
-        registry.register(Box::new(Computed {
-            gauge: Gauge::with_opts(Opts::new(name, help))?,
-            read,
-        }))?;
+    for (name, help, read) in totals {
+        families.counter(name, help, &[], counts.map(|counts| (vec![], read(counts))));
     }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use boatswain_cache::{Kind, Scope};
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    #[test]
-    fn informers_of_any_namespaces_have_their_series_side_by_side() {
-        let registry = Registry::new();
-        let names: Vec<String> = (1..=9)
-            .map(|n| format!("team{n}"))
-            .chain(["x2".into(), "x3".into()])
-            .collect();
-        let core = |name: &String| {
-            InformerCore::new(Kind::of::<ConfigMap>(), Scope::Namespace(name.clone()))
-        };
-        let cores: Vec<_> = names.iter().map(core).collect();
-        register_informers(&cores, &Clock::system(), &registry).expect("registered");
-        let families = registry.gather();
-        let objects = families
-            .iter()
-            .find(|family| family.name() == "informer_objects")
-            .expect("a family");
-        assert_eq!(objects.get_metric().len(), names.len());
-    }
+    families.gauge(
+        "event_recorder_waiting",
+        "Events that wait to be written.",
+        &[],
+        counts.map(|counts| (vec![], counts.waiting as f64)),
+    );
 }

@@ -3,7 +3,7 @@
 use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_cache::{Batch, Change, InformerCore, Key, Subscription};
+use boatswain_cache::{Batch, Cause, Change, InformerCore, Key, Predicate, Subscription};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::{
     Mapper, Mapping, lane,
+    sieve::{Sieve, Worth},
     unmapped::{Asked, News, Unmapped},
 };
 use crate::{
@@ -34,6 +35,7 @@ pub(crate) struct Feed {
     pub(crate) source: String,
     subscription: Subscription,
     wake: Arc<Notify>,
+    sieve: Sieve,
     mapping: Mapping,
     unmapped: Unmapped,
     resync: Option<Duration>,
@@ -45,6 +47,7 @@ impl Feed {
     pub(crate) fn new(
         core: &Arc<InformerCore>,
         controller: &str,
+        when: Option<Predicate>,
         mapping: Mapping,
         resync: Option<Duration>,
     ) -> Self {
@@ -54,6 +57,7 @@ impl Feed {
             source: informers::name(core),
             subscription: core.subscribe(controller, move || notify.notify_one()),
             wake,
+            sieve: Sieve::new(when),
             mapping,
             unmapped: Unmapped::new(),
             resync,
@@ -139,8 +143,14 @@ impl Hand {
         } = &*self.feed;
         let mut keys = Vec::new();
         for (change, cause) in batch.changes() {
-            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change) {
+            // what is out of sight may well exist: nobody is to clean up after it
+            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change)
+                && *cause != Cause::OutOfScope
+            {
                 self.core.departed.insert(last.clone());
+            }
+            if !self.is_worth_it(change) {
+                continue;
             }
             let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
             match mapping.keys(change) {
@@ -159,6 +169,26 @@ impl Hand {
         subscription.ack(batch);
         // let the arbiter's other actors have a turn
         tokio::task::yield_now().await;
+    }
+
+    /// Whether the author's predicate lets the change pass; one it panics on passes.
+    fn is_worth_it(&self, change: &Change) -> bool {
+        let metrics = &self.core.metrics;
+        match self.feed.sieve.judge(change) {
+            Worth::Run => true,
+            Worth::Nothing => {
+                metrics.filtered();
+                false
+            }
+            Worth::Unknown { first } => {
+                metrics.predicate_failed();
+                if first {
+                    let (controller, object) = (&self.core.name, change.key());
+                    tracing::error!(%controller, %object, "a predicate panicked; changes it panics on are taken as worth a run");
+                }
+                true
+            }
+        }
     }
 
     /// Asks the author's mapper about several changes at once, so that one it is long over holds up no other.

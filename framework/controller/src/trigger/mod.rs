@@ -1,12 +1,13 @@
 //! From a change in a cache to the keys that must run: one trigger per watch of a controller.
 
 mod actor;
+mod sieve;
 mod unmapped;
 
 use std::{error::Error, future::ready, sync::Arc};
 
 pub(crate) use actor::{Feed, Trigger};
-use boatswain_cache::{Cause, Change, Key, Kind, Lister, Object};
+use boatswain_cache::{Cause, Change, Key, Lister, Object, Reference};
 use boatswain_workqueue::Lane;
 use futures::future::BoxFuture;
 
@@ -17,8 +18,8 @@ use crate::reconcile::Causes;
 pub(crate) enum Mapping {
     /// The changed object is the controller's own.
     Own,
-    /// Its controller, where that is of the controller's kind.
-    Owner(Kind),
+    /// The objects of the controller's kind that it names: its owners, or by a label, an annotation or a field.
+    Named(Reference),
     /// The objects that name it at a path of theirs, in its namespace.
     ReferencedBy {
         path: &'static str,
@@ -51,12 +52,9 @@ impl Mapping {
     /// The keys `change` concerns; `None` where it takes the author's mapper to say. Old and new state both count, so that a changed
     /// owner or reference reaches either side.
     fn keys(&self, change: &Change) -> Option<Vec<Key>> {
-        let states = change.old().into_iter().chain(change.new());
         let mut keys: Vec<_> = match self {
             Self::Own => vec![change.key().clone()],
-            Self::Owner(kind) => states
-                .filter_map(|state| controller_key(state, kind))
-                .collect(),
+            Self::Named(reference) => reference.keys_of(change),
             Self::ReferencedBy { path, referrers } => {
                 let key = change.key();
                 referrers(path, key.namespace(), key.name())
@@ -73,7 +71,7 @@ impl Mapping {
             (Self::Own, Change::Created(_)) => Causes::CREATED,
             (Self::Own, Change::Updated { .. }) => Causes::UPDATED,
             (Self::Own, Change::Deleted { .. }) => Causes::DELETED,
-            (Self::Owner(_), _) => Causes::OWNED,
+            (Self::Named(reference), _) if reference.is_owner() => Causes::OWNED,
             _ => Causes::WATCHED,
         };
         if matches!(cause, Cause::Initial) {
@@ -90,26 +88,6 @@ pub(crate) fn lane(cause: Cause) -> Lane {
         Cause::Watch | Cause::Relist | Cause::OutOfScope => Lane::Normal,
         Cause::Initial | Cause::Resync => Lane::Low,
     }
-}
-
-/// The key of the object's controller (the owner reference with `controller: true`) if that is a `kind` by group and kind.
-fn controller_key(object: &Object, kind: &Kind) -> Option<Key> {
-    let owner = object
-        .owner_refs()
-        .into_iter()
-        .find(|owner| owner.controller)?;
-    let group = owner
-        .api_version
-        .split_once('/')
-        .map_or("", |(group, _)| group);
-    (owner.kind == kind.kind && group == kind.group).then(|| {
-        let namespace = if kind.namespaced {
-            object.key().namespace()
-        } else {
-            None
-        };
-        Key::new(namespace, &owner.name)
-    })
 }
 
 /// A typed, fallible, async function as a [`Mapper`].

@@ -1,6 +1,6 @@
 use std::{future::pending, time::SystemTime};
 
-use boatswain_cache::envelope;
+use boatswain_cache::{Kind, Predicate, envelope};
 use boatswain_supervision::Clock;
 use boatswain_workqueue::Merge as _;
 use futures::FutureExt as _;
@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::{
+    sieve::{Sieve, Worth},
     unmapped::{News, Unmapped},
     *,
 };
@@ -49,7 +50,7 @@ fn keys(names: &[&str]) -> Option<Vec<Key>> {
 
 #[test]
 fn an_owner_is_found_by_group_and_kind_whatever_its_version() {
-    let mapping = Mapping::Owner(kind(true));
+    let mapping = Mapping::Named(Reference::to_controller(kind(true)));
     let map = |object| mapping.keys(&Change::Created(object));
     assert_eq!(
         map(owned_by("apps/v1", "Deployment", "web", true)),
@@ -71,14 +72,14 @@ fn an_owner_is_found_by_group_and_kind_whatever_its_version() {
         map(owned_by("apps/v1", "Deployment", "web", false)),
         keys(&[])
     );
-    let cluster_wide = Mapping::Owner(kind(false));
+    let cluster_wide = Mapping::Named(Reference::to_controller(kind(false)));
     let change = Change::Created(owned_by("apps/v1", "Deployment", "web", true));
     assert_eq!(cluster_wide.keys(&change), keys(&["web"]));
 }
 
 #[test]
 fn an_owner_that_changed_concerns_the_old_and_the_new_one() {
-    let mapping = Mapping::Owner(kind(true));
+    let mapping = Mapping::Named(Reference::to_controller(kind(true)));
     let change = Change::Updated {
         old: owned_by("apps/v1", "Deployment", "old", true),
         new: owned_by("apps/v1", "Deployment", "new", true),
@@ -169,4 +170,34 @@ async fn what_is_asked_about_is_handed_out_again_after_a_crash_and_after_a_failu
         .expect("a change meanwhile is mapped after it");
     newer.answered();
     assert!(unmapped.next(&clock).is_none() && unmapped.due().is_none());
+}
+
+#[test]
+fn a_predicate_that_panics_lets_the_change_pass_and_is_told_of_once() {
+    let picky = Predicate::state("picky", |object| match object.key().name() {
+        "panics" => panic!("as asked"),
+        name => name == "good",
+    });
+    let sieve = Sieve::new(Some(picky));
+    let judge = |name| sieve.judge(&Change::Created(object(name, json!({}))));
+    assert_eq!(judge("good"), Worth::Run);
+    assert_eq!(judge("bad"), Worth::Nothing);
+    assert_eq!(judge("panics"), Worth::Unknown { first: true });
+    assert_eq!(judge("panics"), Worth::Unknown { first: false });
+    let all = Sieve::new(None);
+    assert_eq!(
+        all.judge(&Change::Created(object("bad", json!({})))),
+        Worth::Run
+    );
+}
+
+#[test]
+fn what_a_label_names_runs_and_counts_as_watched() {
+    let mapping = Mapping::Named(Reference::by_label(kind(true), "app.io/of"));
+    let child = object("child", json!({ "labels": { "app.io/of": "web" } }));
+    let change = Change::Created(child);
+    assert_eq!(mapping.keys(&change), keys(&["shop/web"]));
+    assert_eq!(mapping.causes(&change, Cause::Watch), Causes::WATCHED);
+    let owned = Mapping::Named(Reference::to_owners(kind(true)));
+    assert_eq!(owned.causes(&change, Cause::Watch), Causes::OWNED);
 }

@@ -164,3 +164,34 @@ fn an_event_is_a_sign_of_life_and_a_sign_of_life_is_no_event() {
         (Some(seconds(1)), Some(seconds(1)))
     );
 }
+
+#[test]
+fn lists_and_watches_are_tallied_from_their_beginning_to_their_end() {
+    let (core, now) = (core(), std_now());
+    let seconds = Duration::from_secs;
+    core.note_watch_ended(now);
+    core.note_list_begun(now);
+    core.count(|counters| counters.listed += 7);
+    core.note_list_begun(now + seconds(1));
+    core.count(|counters| counters.listed += 3);
+    core.note_list_read(now + seconds(3));
+    core.note_list_read(now + seconds(9));
+    core.note_watch_opened(now);
+    core.note_watch_ended(now + Duration::from_millis(500));
+    core.note_watch_opened(now);
+    core.count(|counters| {
+        counters.events.insert("added", 2);
+        counters.events.insert("bookmark", 5);
+    });
+    core.note_watch_ended(now + Duration::from_millis(500));
+    let counters = core.status(now).counters;
+    let (lists, items) = (counters.list_micros, counters.list_items);
+    assert_eq!((lists.count, lists.sum), (1, 2_000_000), "one broke off");
+    assert_eq!((items.count, items.sum), (1, 3));
+    let (watches, events) = (counters.watch_micros, counters.watch_events);
+    assert_eq!((watches.count, watches.sum), (2, 1_000_000));
+    assert_eq!(
+        (events.count, events.sum, counters.short_watches),
+        (2, 2, 1)
+    );
+}

@@ -105,3 +105,29 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
         Ok(())
     }
 }
+
+/// The same by other means, to be compared with.
+#[cfg(any(test, feature = "fuzzing"))]
+impl Path {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn places<'v>(
+        &self,
+        value: &'v serde_json::Value,
+        found: &mut Vec<&'v serde_json::Value>,
+    ) {
+        let mut places = vec![value];
+        for step in &self.steps {
+            places = places
+                .into_iter()
+                .flat_map(|place| match step {
+                    Step::Field(name) => place.get(&**name).into_iter().collect::<Vec<_>>(),
+                    Step::Each => place.as_array().into_iter().flatten().collect(),
+                })
+                .collect();
+        }
+        found.extend(places);
+    }
+}

@@ -38,6 +38,7 @@ impl Run {
     /// A list begins; it counts as told once there is something to tell.
     pub(super) fn open(&mut self, reason: Reason, at: &At) {
         self.complete = true;
+        self.core.note_list_begun(self.clock.now());
         self.core
             .count(|counters| *counters.relists.entry(reason.as_str()).or_default() += 1);
         let cause = if self.core.synced() {
@@ -80,6 +81,7 @@ impl Run {
 
     /// The list was handed over to its end.
     pub(super) fn end(&mut self, version: Version) {
+        self.core.note_list_read(self.clock.now());
         self.mark(What::ReplaceEnd {
             version,
             complete: self.complete,

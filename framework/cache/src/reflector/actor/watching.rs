@@ -44,6 +44,7 @@ impl Run {
         self.core
             .count(|counters| *counters.watch_ends.entry(cause(&end)).or_default() += 1);
         let now = self.clock.now();
+        self.core.note_watch_ended(now);
         if listing.is_some() {
             self.abort();
             if let Some(reason) = machine.stream_ended(&end, now) {
@@ -81,7 +82,7 @@ impl Run {
             Err(failure) => return End::NotOpened(failure),
         };
         let opened = self.clock.now();
-        self.core.note_contact(opened);
+        self.core.note_watch_opened(opened);
         if listing.is_none() {
             machine.opened(opened);
             self.live(machine);

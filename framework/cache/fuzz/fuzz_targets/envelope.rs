@@ -1,0 +1,4 @@
+//! An object.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| boatswain_cache::fuzzing::envelope(data));

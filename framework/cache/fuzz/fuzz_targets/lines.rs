@@ -1,0 +1,4 @@
+//! A watch body.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| boatswain_cache::fuzzing::lines(data));

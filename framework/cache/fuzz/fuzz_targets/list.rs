@@ -1,0 +1,4 @@
+//! A list body.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| boatswain_cache::fuzzing::list(data));
