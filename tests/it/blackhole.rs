@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Duration};
 
-use boatswain_cache::{ConnectOptions, InformerOptions, Kind, Scope};
+use boatswain_cache::{ConnectOptions, InformerOptions, Scope, Selection};
 use boatswain_tests::{Mirror, Space, World, eventually, mirror};
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -61,7 +61,8 @@ async fn inside() {
         ..InformerOptions::default()
     };
     let scope = Scope::Namespace(space.name.clone());
-    let mirror = Mirror::with(client, Kind::of::<ConfigMap>(), scope, options);
+    let selection = Selection::of::<ConfigMap>().within(scope);
+    let mirror = Mirror::with(client, selection, options);
     mirror.is_as(&space.config_maps()).await;
     let before = mirror.status().counters;
     assert!(before.watch_ends.is_empty(), "{before:#?}");

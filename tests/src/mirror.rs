@@ -6,8 +6,8 @@ use std::{
 };
 
 use boatswain_cache::{
-    Cause, Change, ConnectOptions, InformerCore, InformerOptions, InformerStatus, Kind, Object,
-    Scope, Subscription, informer,
+    Cause, Change, ConnectOptions, InformerCore, InformerOptions, InformerStatus, Object,
+    Selection, Subscription, informer,
 };
 use boatswain_supervision::{Clock, Tree, TreeOptions};
 use kube::{
@@ -45,21 +45,20 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Starts one of `kind` against the server the kubeconfig names, or what listens at `through` instead.
+    /// Starts one of `selection` against the server the kubeconfig names, or what listens at `through` instead.
     pub async fn start(
         kubeconfig: &Path,
         through: Option<SocketAddr>,
-        kind: Kind,
-        scope: Scope,
+        selection: Selection,
         options: InformerOptions,
     ) -> Self {
         let client = client(kubeconfig, through, &ConnectOptions::default()).await;
-        Self::with(client, kind, scope, options)
+        Self::with(client, selection, options)
     }
 
-    /// Starts one of `kind` that asks by way of `client`.
-    pub fn with(client: Client, kind: Kind, scope: Scope, options: InformerOptions) -> Self {
-        let core = InformerCore::new(kind, scope);
+    /// Starts one of `selection` that asks by way of `client`.
+    pub fn with(client: Client, selection: Selection, options: InformerOptions) -> Self {
+        let core = InformerCore::select(selection);
         let spec = informer(core.clone(), client, options);
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! The informer by itself: what it does when the server, the network or its rights fail it.
 
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
-use boatswain_cache::{InformerOptions, Key, Kind, Lister, Scope, TroubleCause};
+use boatswain_cache::{InformerOptions, Key, Kind, Lister, Scope, Selection, TroubleCause};
 use boatswain_tests::{Mirror, Proxy, Space, World, eventually};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -10,7 +10,10 @@ use k8s_openapi::{
 };
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    },
+    core::Expression,
 };
 use serde_json::json;
 
@@ -23,6 +26,10 @@ fn impatient() -> InformerOptions {
     }
 }
 
+fn within<K: kube::Resource<DynamicType = ()> + 'static>(space: &Space) -> Selection {
+    Selection::of::<K>().within(Scope::Namespace(space.name.clone()))
+}
+
 /// An informer of the ConfigMaps of `space`.
 async fn mirror(
     world: &World,
@@ -33,8 +40,7 @@ async fn mirror(
     let mirror = Mirror::start(
         world.kubeconfig(),
         proxy.map(Proxy::address),
-        Kind::of::<ConfigMap>(),
-        Scope::Namespace(space.name.clone()),
+        within::<ConfigMap>(space),
         options,
     )
     .await;
@@ -105,6 +111,59 @@ pub(crate) async fn lists_are_streamed_where_the_server_can_and_read_in_pages_wh
     second.stop().await;
 }
 
+pub(crate) async fn what_is_selected_and_how_much_of_it_is_asked_of_the_server(world: &World) {
+    let space = stocked(world, "selected", &["a", "b"]).await;
+    let label = async |name: &str, value: Option<&str>| {
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "deck": value } } }));
+        let params = PatchParams::default();
+        let patched = space.config_maps().patch(name, &params, &patch).await;
+        patched.expect("labelled");
+    };
+    label("a", Some("upper")).await;
+    label("b", Some("lower")).await;
+    let selection = within::<ConfigMap>(&space)
+        .labels([Expression::Equal("deck".into(), "upper".into())])
+        .expect("a selector")
+        .metadata_only();
+    let proxy = Proxy::before(world.address()).await.expect("a proxy");
+    let mirror = Mirror::start(
+        world.kubeconfig(),
+        Some(proxy.address()),
+        selection,
+        InformerOptions::default(),
+    )
+    .await;
+    let tells = async |expected: &str| {
+        let told = RefCell::new(Vec::new());
+        eventually("it is told", async || {
+            let mut told = told.borrow_mut();
+            told.extend(mirror.heard());
+            if *told == [expected] && mirror.core().fresh() {
+                Ok(())
+            } else {
+                Err(format!("{told:?}, not {expected}"))
+            }
+        })
+        .await;
+    };
+    tells("found a").await;
+    let key = Key::new(Some(&space.name), "a");
+    let object = mirror.core().get(&key).expect("there");
+    assert_eq!(object.path("data.value"), None, "nothing but metadata");
+    assert_eq!(object.labels()["deck"], "upper");
+
+    label("b", Some("upper")).await;
+    tells("created b").await;
+    label("a", None).await;
+    tells("deleted a").await;
+    proxy.hold();
+    label("b", Some("lower")).await;
+    proxy.reset();
+    tells("deleted b").await;
+    assert_eq!(mirror.objects().len(), 0);
+    mirror.stop().await;
+}
+
 pub(crate) async fn secrets_are_mirrored_and_never_shown(world: &World) {
     let space = stocked(world, "secrets", &[]).await;
     let secrets = Api::<Secret>::namespaced(space.client().clone(), &space.name);
@@ -117,8 +176,7 @@ pub(crate) async fn secrets_are_mirrored_and_never_shown(world: &World) {
     let mirror = Mirror::start(
         world.kubeconfig(),
         None,
-        Kind::of::<Secret>(),
-        Scope::Namespace(space.name.clone()),
+        within::<Secret>(&space),
         InformerOptions::default(),
     )
     .await;
@@ -194,8 +252,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
     let mirror = Mirror::start(
         world.viewer_kubeconfig(),
         Some(proxy.address()),
-        Kind::of::<ConfigMap>(),
-        Scope::Namespace(space.name.clone()),
+        within::<ConfigMap>(&space),
         InformerOptions::default(),
     )
     .await;
@@ -266,12 +323,11 @@ pub(crate) async fn a_kind_is_waited_for_and_followed_through_its_deletion_and_r
         plural: "buoys".into(),
         namespaced: true,
     };
-    let scope = Scope::Namespace(space.name.clone());
+    let selection = Selection::new(kind).within(Scope::Namespace(space.name.clone()));
     let mirror = Mirror::start(
         world.kubeconfig(),
         None,
-        kind,
-        scope,
+        selection,
         InformerOptions::default(),
     )
     .await;

@@ -29,6 +29,7 @@ macro_rules! tests {
         scenarios::tests!(@each $shared; mirror:
             a_consistent_list_comes_in_pages,
             lists_are_streamed_where_the_server_can_and_read_in_pages_where_it_cannot,
+            what_is_selected_and_how_much_of_it_is_asked_of_the_server,
             secrets_are_mirrored_and_never_shown,
             a_reset_in_the_middle_of_a_watch_costs_no_list,
             a_black_holed_watch_is_found_by_its_silence,
