@@ -39,8 +39,10 @@ pub struct InformerOptions {
     /// Where the gate is contended, the first list of an informer steps back for a random time up to this before it queues, so that many processes
     /// started together do not list in step. Nobody who is alone waits. Default 1 s.
     pub spread: Duration,
-    /// Lists are streamed (`sendInitialEvents`, Kubernetes 1.27 and later) and bounded in the memory they cost the server. Where a server refuses that,
-    /// ignores it or never ends it, they are read in pages, and it is remembered here. Default a new memory; `None` turns streaming off.
+    /// Lists are streamed where the server can (`sendInitialEvents`, Kubernetes 1.27 and later): the list and its watch are one request, consistent, and
+    /// cost the server no copy of the whole. Where a server refuses that, ignores it or never ends it, they are read in pages, and it is remembered here;
+    /// [`InformerStatus::paged`](crate::InformerStatus::paged) says why. A list that may overrule what is stored is never streamed. Default a new memory;
+    /// `None` turns streaming off.
     pub stream_lists: Option<StreamLists>,
     /// Where the indexer runs, and with it the index functions of users: not beside the I/O of reflectors, which one that blocks would hold up. Default
     /// the thread of the informer.

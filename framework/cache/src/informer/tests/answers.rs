@@ -61,7 +61,7 @@ fn a_list_that_trickles_for_ever_is_given_up_after_five_minutes() {
     run(|options| async {
         let server = Server::default();
         server.put("a", json!({}));
-        server.fault("list", Fault::Trickle);
+        server.fault("list", Fault::Trickle(options.clock.clone()));
         let rig = Rig::start(&server, options).await;
         rig.pass(295).await;
         assert!(!rig.core.synced() && server.requests("list").len() == 1);
@@ -108,5 +108,30 @@ fn a_kind_that_is_deleted_parks_its_mirror_which_keeps_what_it_has_and_its_retur
             InformerState::Watching
         );
         rig.stop().await;
+    });
+}
+
+#[test]
+fn where_lists_queue_a_beginner_steps_aside_first_and_one_that_is_alone_does_not_wait() {
+    run(|options| async {
+        let server = Server::default();
+        let gate = Arc::new(tokio::sync::Semaphore::new(1));
+        let held = gate.clone().acquire_owned().await.unwrap();
+        let crowded = InformerOptions {
+            lists: Some(gate),
+            ..paged()
+        };
+        let rig = Rig::with(&server, options.clone(), crowded).await;
+        rig.clock.sleep(Duration::from_millis(1)).await;
+        drop(held);
+        rig.clock.sleep(Duration::from_millis(1)).await;
+        assert!(server.requests("list").is_empty());
+        rig.pass(1).await;
+        assert!(rig.core.fresh());
+        rig.stop().await;
+        let alone = Rig::start(&server, options).await;
+        alone.clock.sleep(Duration::from_millis(1)).await;
+        assert!(alone.core.fresh());
+        alone.stop().await;
     });
 }

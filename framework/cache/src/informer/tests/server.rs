@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use boatswain_supervision::Clock;
 use bytes::Bytes;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -34,7 +35,7 @@ pub(super) enum Fault {
     /// A refusal whose words never come.
     Speechless(u16),
     /// A list that goes on for ever, one byte of an item at a time.
-    Trickle,
+    Trickle(Clock),
 }
 
 #[derive(Clone, Default)]
@@ -256,11 +257,11 @@ impl Server {
                 *answer.status_mut() = http::StatusCode::from_u16(code).unwrap();
                 Ok(answer)
             }
-            Some(Fault::Trickle) => {
+            Some(Fault::Trickle(clock)) => {
                 let start = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"x\":\"";
-                let drops = stream::unfold(start, |drop| async move {
-                    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
-                    Some((Ok(Frame::data(Bytes::from(drop))), "x"))
+                let drops = stream::unfold((start, clock), |(drop, clock)| async move {
+                    clock.sleep(std::time::Duration::from_secs(20)).await;
+                    Some((Ok(Frame::data(Bytes::from(drop))), ("x", clock)))
                 });
                 Ok(Response::new(StreamBody::new(drops.boxed())))
             }
