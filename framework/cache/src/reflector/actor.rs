@@ -48,6 +48,7 @@ impl Reflector {
         fifo: Address<DeltaFifo>,
         link: &Link,
     ) -> Self {
+        let options = options.countable();
         let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
         let (shared, age) = (core.clone(), clock.clone());
         link.report("informer", move || {

@@ -236,13 +236,14 @@ impl Keeper {
             .filter(|object| object.body().json_size() >= SMALL)
             .step_by(stride)
             .take(SAMPLES)
-            .map(Object::json)
+            // only the part that is learned from: all of two hundred large objects at once would be gigabytes
+            .map(|object| {
+                let body = object.body();
+                body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
+            })
             .collect();
         let trained = (samples.len() >= SAMPLES / 4)
-            .then(|| {
-                let samples = samples.iter().map(|json| &json[..json.len().min(SAMPLE)]);
-                Dictionary::train(samples)
-            })
+            .then(|| Dictionary::train(samples.iter().map(Vec::as_slice)))
             .flatten();
         let mut press = lock(&self.press);
         let due = stored.len().max(SAMPLES) * GROWTH;

@@ -135,3 +135,24 @@ fn where_lists_queue_a_beginner_steps_aside_first_and_one_that_is_alone_does_not
         alone.stop().await;
     });
 }
+
+#[test]
+fn options_that_mean_never_are_written_as_the_longest_times_there_are() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        server.fault("watch", Fault::Mute);
+        let never = InformerOptions {
+            answer: Duration::MAX,
+            silence: Duration::MAX,
+            spread: Duration::MAX,
+            ..paged()
+        };
+        let mut rig = Rig::with(&server, options, never).await;
+        rig.fresh().await;
+        rig.pass(7200).await;
+        assert!(rig.core.fresh() && rig.core.degraded().is_none());
+        assert_eq!(rig.hear(), ["created default/a@1"]);
+        rig.stop().await;
+    });
+}
