@@ -268,6 +268,7 @@ fn cause(end: &End) -> &'static str {
         End::Error(_) => "error",
         End::Unreadable => "unreadable",
         End::Silent => "silent",
+        End::SetBack => "set_back",
         End::Asked => "asked",
     }
 }
