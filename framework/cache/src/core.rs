@@ -355,7 +355,14 @@ impl InformerCore {
 
     pub(crate) fn note_undecodable(&self, object: &Object, error: &DecodeError) {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
-        let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
+        let mut undecodable = lock(&self.undecodable);
+        // a reader may hold a state that was replaced or deleted since: nobody would ever take its note away
+        let stored = self.reader.get(object.key());
+        if !stored.is_some_and(|stored| stored.is_same_state(object)) {
+            return;
+        }
+        let before = undecodable.insert(object.key().clone(), noted.clone());
+        drop(undecodable);
         if before.as_ref() != Some(&noted) {
             self.count(|counters| counters.undecoded += 1);
             tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");

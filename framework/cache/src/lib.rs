@@ -68,6 +68,7 @@ mod store;
 mod subscription;
 mod sync;
 mod transform;
+mod trim;
 mod version;
 mod view;
 

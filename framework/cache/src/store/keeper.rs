@@ -246,12 +246,13 @@ impl Keeper {
             .filter(|object| object.body().json_size() >= SMALL)
             .step_by(stride)
             .take(SAMPLES)
-            .map(Object::json)
+            // only the part that is learned from: all of two hundred large objects at once would be gigabytes
+            .map(|object| {
+                let body = object.body();
+                body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
+            })
             .collect();
-        let samples: Vec<_> = samples
-            .iter()
-            .map(|json| &json[..json.len().min(SAMPLE)])
-            .collect();
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
         let enough = samples.len() >= SAMPLES / 2;
         let trained = enough.then(|| Dictionary::train(&samples)).flatten();
         let mut press = lock(&self.press);

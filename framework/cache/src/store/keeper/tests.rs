@@ -317,3 +317,78 @@ fn a_relist_of_unchanged_objects_rewrites_nothing() {
         assert!(get(&core, number).is_same(object));
     }
 }
+
+/// Text that does not compress.
+fn noise(length: usize, seed: u64) -> String {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'a' + (state % 26) as u8)
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn learning_from_large_objects_takes_no_memory_of_their_size() {
+    let core = core("things", StoreOptions::default());
+    let text = noise(256 << 10, 7);
+    let large = |number: usize| {
+        let mut thing = thing(number, 1);
+        thing["text"] = text.clone().into();
+        thing
+    };
+    let mut fifo = Fifo::new(core.low_water(), core.epoch());
+    for number in 0..200 {
+        let json = large(number).to_string();
+        let opened = core.opener().open(json.as_bytes()).unwrap();
+        fifo.push(Delta::Seen(opened), None);
+        core.hand_over(fifo.pop(1).unwrap());
+        core.commit_in_hand();
+    }
+    assert!(core.reader().size().json_bytes > 50 << 20);
+    let peak = allocation_counter::measure(|| drop(core.tend(Tended::Checked))).bytes_max;
+    assert!(peak < 32 << 20, "{peak} bytes at once for learning");
+}
+
+#[test]
+fn whatever_there_is_to_learn_from_objects_are_read_as_they_came() {
+    let equal = |_: usize| "x".repeat(2 << 10);
+    let random = |number: usize| noise(2 << 10, number as u64 + 1);
+    let tiny = |_: usize| String::new();
+    let mixed = |number: usize| noise(1 << (number % 17), number as u64 + 1);
+    let samples: [&dyn Fn(usize) -> String; 4] = [&equal, &random, &tiny, &mixed];
+    for (case, text) in samples.into_iter().enumerate() {
+        let core = core("things", StoreOptions::default());
+        let thing = |number: usize| json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": format!("thing-{number:05}"), "namespace": "n", "resourceVersion": "1"}, "text": text(number)});
+        put(&core, (0..250).map(thing));
+        put(&core, (250..300).map(thing));
+        for number in 0..300 {
+            let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
+            assert_eq!(json, thing(number), "case {case}");
+        }
+    }
+}
+
+#[test]
+fn a_memo_of_any_size_is_one() {
+    for memo in [0, 1, 1 << 10, 1 << 15, 1 << 16] {
+        let options = StoreOptions {
+            memo,
+            ..StoreOptions::default()
+        };
+        let core = core("things", options);
+        put(&core, (0..20).map(|number| thing(number, 1)));
+        for number in (0..20).chain(0..20) {
+            let decoded = get(&core, number).decode::<Thing>().unwrap();
+            assert_eq!(decoded.spec.replicas as usize, number);
+        }
+        assert!(
+            core.status(boatswain_supervision::Clock::system().now())
+                .memo
+                .bytes
+                <= memo as u64
+        );
+    }
+}

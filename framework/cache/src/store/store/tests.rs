@@ -66,3 +66,25 @@ fn an_object_moves_in_the_index_with_its_value() {
     );
     assert_eq!(reader.keys_by_index("spec.other", "n2"), None);
 }
+
+#[test]
+fn an_index_that_was_large_gives_its_memory_back() {
+    let (mut writer, _) = store();
+    writer.add_index(IndexSpec::path("spec.nodeName"));
+    let allocated = allocation_counter::measure(|| {
+        let mut shelf = write(&writer.shelf);
+        let object = |number: u32| object("a", &number.to_string(), "n");
+        for number in 0..20_000 {
+            shelf.put(
+                object(number),
+                0,
+                &vec![Some(vec![format!("node-{number}")])],
+            );
+        }
+        for number in 0..20_000 {
+            shelf.take(object(number).key());
+        }
+    });
+    let left = allocated.bytes_current;
+    assert!(left < 128 << 10, "{left} bytes are left of nothing");
+}
