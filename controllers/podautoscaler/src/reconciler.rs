@@ -192,7 +192,7 @@ impl Run<'_> {
                     if conflicts > CONFLICTS {
                         return Err(error.into());
                     }
-                    target = self.cx.get_live::<Deployment>(key).await?.map(Arc::new);
+                    target = self.cx.get_live::<Deployment>(key).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
