@@ -264,7 +264,7 @@ impl Run<'_> {
                 self.pa.spec.replicas,
             );
             tracing::warn!(deployment = %key, rival, "contended: stepped back");
-            self.cx.warning(live, "Contended", note.clone());
+            self.cx.warning(live.as_ref(), "Contended", note.clone());
             self.cx.warning(self.pa.as_ref(), "Contended", note);
         }
         self.memory(|memory| memory.rival.clone_from(&rival));
