@@ -194,7 +194,7 @@ impl Run<'_> {
                     if conflicts > CONFLICTS {
                         return Err(error.into());
                     }
-                    target = self.cx.get_live::<Deployment>(key).await?.map(Arc::new);
+                    target = self.cx.get_live::<Deployment>(key).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -272,7 +272,7 @@ impl Run<'_> {
                 self.pa.spec.replicas,
             );
             tracing::warn!(deployment = %key, rival, "contended: stepped back");
-            self.cx.warning(live, "Contended", note.clone());
+            self.cx.warning(live.as_ref(), "Contended", note.clone());
             self.cx.warning(self.pa.as_ref(), "Contended", note);
         }
         self.memory(|memory| memory.rival.clone_from(&rival));

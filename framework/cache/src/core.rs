@@ -153,6 +153,11 @@ impl InformerCore {
         &self.selection
     }
 
+    /// In what respect objects are kept otherwise than `asked`.
+    pub(crate) fn keeps_otherwise(&self, asked: StoreOptions) -> Option<&'static str> {
+        self.keeper.differs(self.kind(), asked)
+    }
+
     /// The kind that is mirrored.
     #[must_use]
     pub fn kind(&self) -> &Kind {

@@ -44,7 +44,9 @@ fn due(trained: usize, synced: bool) -> usize {
 }
 
 /// How an informer keeps its objects.
-#[derive(Clone, Debug)]
+///
+/// Equal options keep equal objects in the same way; closures are equal to their clones only.
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoreOptions {
     /// In which form. Default [`Layout::Compact`].
     pub layout: Layout,
@@ -69,8 +71,19 @@ impl Default for StoreOptions {
     }
 }
 
+impl StoreOptions {
+    /// As they are applied to a kind.
+    fn of_kind(self, kind: &Kind) -> Self {
+        let secrets = kind.group.is_empty() && kind.plural == "secrets";
+        Self {
+            sensitive: self.sensitive || secrets,
+            ..self
+        }
+    }
+}
+
 /// In which form objects are kept. What readers see is the same.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub enum Layout {
     /// As JSON, packed by zstd with a dictionary trained on the kind where an object has more than 1 KiB; decoded when it is read.
     Compact,
@@ -81,13 +94,22 @@ pub enum Layout {
 
 /// Decodes every object of a store as one type.
 #[derive(Clone, Copy)]
-pub struct Decoder(fn(&Object) -> Outcome);
+pub struct Decoder {
+    of: TypeId,
+    decode: fn(&Object) -> Outcome,
+}
+
+impl PartialEq for Decoder {
+    fn eq(&self, other: &Self) -> bool {
+        self.of == other.of
+    }
+}
 
 impl Layout {
     /// Objects are kept decoded as `K`.
     #[must_use]
     pub fn typed<K: DeserializeOwned + Send + Sync + 'static>() -> Self {
-        Self::Typed(Decoder(|object| {
+        let decode = |object: &Object| {
             let decoded = catch_unwind(AssertUnwindSafe(|| object.parse::<K>()));
             let outcome = decoded.unwrap_or_else(|_| {
                 Err(DecodeError {
@@ -96,7 +118,11 @@ impl Layout {
                 })
             });
             (TypeId::of::<K>(), outcome.map(|object| object as Decoded))
-        }))
+        };
+        Self::Typed(Decoder {
+            of: TypeId::of::<K>(),
+            decode,
+        })
     }
 }
 
@@ -137,11 +163,8 @@ pub(crate) struct Kept {
 
 impl Keeper {
     pub(crate) fn new(kind: &Kind, options: StoreOptions) -> Self {
-        let sensitive = options.sensitive || (kind.group.is_empty() && kind.plural == "secrets");
-        let options = StoreOptions {
-            sensitive,
-            ..options
-        };
+        let options = options.of_kind(kind);
+        let sensitive = options.sensitive;
         let memo = (!sensitive && options.memo > 0).then(|| Arc::new(Memo::new(options.memo)));
         Self {
             memo,
@@ -151,6 +174,19 @@ impl Keeper {
             }),
             options,
         }
+    }
+
+    /// In what respect these objects are kept otherwise than `asked`; `None` where they are kept so.
+    pub(crate) fn differs(&self, kind: &Kind, asked: StoreOptions) -> Option<&'static str> {
+        let (kept, asked) = (&self.options, asked.of_kind(kind));
+        let respects = [
+            ("transform", kept.transform == asked.transform),
+            ("sensitive", kept.sensitive == asked.sensitive),
+            ("layout", kept.layout == asked.layout),
+            ("memo", kept.memo == asked.memo),
+        ];
+        let different = respects.into_iter().find(|(_, same)| !same)?;
+        Some(different.0)
     }
 
     /// What objects go through when they arrive.
@@ -174,7 +210,7 @@ impl Keeper {
         let object = changed.as_ref().unwrap_or(arrived);
         let packed = self.pack(object.body());
         let recall = match (&self.options.layout, self.options.sensitive) {
-            (Layout::Typed(Decoder(decode)), false) => {
+            (Layout::Typed(Decoder { decode, .. }), false) => {
                 Some(Recall::Pinned(Arc::new(decode(object))))
             }
             _ => None,
