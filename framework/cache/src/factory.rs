@@ -1,5 +1,6 @@
 //! One list and one watch per selection in a process, however many use it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,8 @@ use crate::kind::Scope;
 use crate::lister::Lister;
 use crate::selection::Selection;
 use crate::status::InformerStatus;
+use crate::store::StoreOptions;
+use crate::subscription::{SubscribeOptions, Subscription};
 use crate::sync::lock;
 use crate::view::{View, ViewError};
 
@@ -65,6 +68,8 @@ struct Inner {
     client: kube::Client,
     options: InformerOptions,
     roster: Mutex<Roster<Arc<InformerCore>>>,
+    /// How objects are kept that are not to be kept in the usual way, by selection.
+    kept: Mutex<BTreeMap<String, StoreOptions>>,
     /// Told when there may be something to start or stop.
     poke: Notify,
 }
@@ -77,6 +82,7 @@ impl SharedInformers {
             client,
             options,
             roster: Mutex::default(),
+            kept: Mutex::default(),
             poke: Notify::new(),
         }))
     }
@@ -100,14 +106,49 @@ impl SharedInformers {
         })
     }
 
+    /// Says how the objects of `selection` are kept, in whatever scope: layout, transform, memo. It holds for informers that begin later, so say it before
+    /// anybody asks for one; everybody who shares such an informer reads what its transform left over.
+    ///
+    /// False, and nothing is changed, while an informer of the selection is in use, for it has one store.
+    ///
+    /// ```
+    /// use boatswain_cache::{Layout, Selection, SharedInformers, StoreOptions, Transform};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// # fn example(informers: &SharedInformers) {
+    /// let hot = StoreOptions {
+    ///     layout: Layout::typed::<Pod>(),
+    ///     transform: Transform::default().without("spec.containers[*].env"),
+    ///     ..StoreOptions::default()
+    /// };
+    /// assert!(informers.keep(Selection::of::<Pod>(), hot));
+    /// let pods = informers.informer(Selection::of::<Pod>());
+    /// # }
+    /// ```
+    #[must_use = "false says that it came too late"]
+    pub fn keep(&self, selection: impl Into<Selection>, options: StoreOptions) -> bool {
+        let wanted = shelf(&selection.into());
+        let mut kept = lock(&self.0.kept);
+        let in_use = self.cores();
+        if in_use.iter().any(|core| shelf(core.selection()) == wanted) {
+            return false;
+        }
+        kept.insert(wanted, options);
+        true
+    }
+
     /// The informer of `selection`, started if nobody uses one. It runs until the last clone of the handle, and the last lister, view and subscription made
     /// from it, are dropped.
     #[must_use]
     pub fn informer(&self, selection: impl Into<Selection>) -> SharedInformer {
         let selection = selection.into();
         let id = selection.id();
-        let make = || InformerCore::select(selection);
+        // held until the informer is there: what is kept otherwise must be said before
+        let kept = lock(&self.0.kept);
+        let options = kept.get(&shelf(&selection)).cloned();
+        let make = || InformerCore::with(selection, options.unwrap_or_default());
         let (number, core) = lock(&self.0.roster).lease(&id, make);
+        drop(kept);
         self.0.poke.notify_one();
         SharedInformer {
             core,
@@ -126,10 +167,10 @@ impl SharedInformers {
     /// When scopes overlap: all namespaces and one of them.
     pub fn view(
         &self,
-        selection: &Selection,
+        selection: impl Into<Selection>,
         scopes: impl IntoIterator<Item = Scope>,
     ) -> Result<View, ViewError> {
-        let view = View::new();
+        let (view, selection) = (View::new(), selection.into());
         for scope in scopes {
             view.add(self.informer(selection.clone().within(scope)))?;
         }
@@ -147,6 +188,11 @@ impl SharedInformers {
     pub fn status(&self, now: Instant) -> Vec<InformerStatus> {
         self.cores().iter().map(|core| core.status(now)).collect()
     }
+}
+
+/// What selections have in common that differ in their scopes only.
+fn shelf(selection: &Selection) -> String {
+    selection.clone().within(Scope::All).id()
 }
 
 impl Inner {
@@ -186,6 +232,25 @@ impl SharedInformer {
     #[must_use]
     pub fn lister<K>(&self) -> Lister<K> {
         self.view().lister()
+    }
+
+    /// A subscriber, which keeps the informer running; see [`View::subscribe`].
+    pub fn subscribe(
+        &self,
+        name: impl Into<String>,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> Subscription {
+        self.view().subscribe(name, notify)
+    }
+
+    /// As [`SharedInformer::subscribe`], told as `options` say.
+    pub fn subscribe_with(
+        &self,
+        name: impl Into<String>,
+        options: SubscribeOptions,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> Subscription {
+        self.view().subscribe_with(name, options, notify)
     }
 }
 
