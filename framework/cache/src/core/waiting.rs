@@ -55,7 +55,7 @@ pub enum WaitError {
         key: Key,
     },
     /// It took too long.
-    #[error("{resource} in {scope} did not show it within {limit:?}: {why}")]
+    #[error("waited {limit:?} for {resource} in {scope} in vain: {why}")]
     TimedOut {
         /// The resource.
         resource: String,
