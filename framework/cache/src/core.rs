@@ -33,9 +33,9 @@ pub use freshness::Freshness;
 pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
-const LIST_WINDOW: usize = 1024;
+const LIST_WINDOW: usize = 512;
 /// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
-const WATCH_WINDOW: usize = 16 * 1024;
+const WATCH_WINDOW: usize = 2048;
 
 /// The part of an informer that outlives every incarnation of its actors, and what readers hold.
 ///
@@ -151,6 +151,11 @@ impl InformerCore {
     /// What is mirrored.
     pub fn selection(&self) -> &Selection {
         &self.selection
+    }
+
+    /// In what respect objects are kept otherwise than `asked`.
+    pub(crate) fn keeps_otherwise(&self, asked: StoreOptions) -> Option<&'static str> {
+        self.keeper.differs(self.kind(), asked)
     }
 
     /// The kind that is mirrored.

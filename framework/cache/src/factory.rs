@@ -14,6 +14,7 @@ use crate::kind::Scope;
 use crate::lister::Lister;
 use crate::selection::Selection;
 use crate::status::InformerStatus;
+use crate::store::StoreOptions;
 use crate::sync::lock;
 use crate::view::{View, ViewError};
 
@@ -102,11 +103,37 @@ impl SharedInformers {
 
     /// The informer of `selection`, started if nobody uses one. It runs until the last clone of the handle, and the last lister, view and subscription made
     /// from it, are dropped.
+    ///
+    /// Objects are kept as whoever uses it already said, and by default as [`StoreOptions::default`]; who must not be given what somebody else's transform has
+    /// left asks by [`SharedInformers::informer_with`].
     #[must_use]
     pub fn informer(&self, selection: impl Into<Selection>) -> SharedInformer {
-        let selection = selection.into();
+        self.lease(selection.into(), StoreOptions::default())
+    }
+
+    /// As [`SharedInformers::informer`], with objects kept as `options` say. There is one store per selection: its first user decides how it is kept.
+    ///
+    /// # Errors
+    ///
+    /// When somebody uses the selection with other options: one of the two would read what it did not ask for. Nothing is changed then.
+    pub fn informer_with(
+        &self,
+        selection: impl Into<Selection>,
+        options: StoreOptions,
+    ) -> Result<SharedInformer, KeptOtherwise> {
+        let informer = self.lease(selection.into(), options.clone());
+        match informer.keeps_otherwise(options) {
+            None => Ok(informer),
+            Some(what) => Err(KeptOtherwise {
+                selection: informer.selection().to_string(),
+                what,
+            }),
+        }
+    }
+
+    fn lease(&self, selection: Selection, options: StoreOptions) -> SharedInformer {
         let id = selection.id();
-        let make = || InformerCore::select(selection);
+        let make = || InformerCore::with(selection, options);
         let (number, core) = lock(&self.0.roster).lease(&id, make);
         self.0.poke.notify_one();
         SharedInformer {
@@ -132,6 +159,24 @@ impl SharedInformers {
         let view = View::new();
         for scope in scopes {
             view.add(self.informer(selection.clone().within(scope)))?;
+        }
+        Ok(view)
+    }
+
+    /// As [`SharedInformers::view`], with objects kept as `options` say.
+    ///
+    /// # Errors
+    ///
+    /// When scopes overlap, or somebody uses one of the informers with other options.
+    pub fn view_with(
+        &self,
+        selection: &Selection,
+        scopes: impl IntoIterator<Item = Scope>,
+        options: &StoreOptions,
+    ) -> Result<View, ViewError> {
+        let view = View::new();
+        for scope in scopes {
+            view.add(self.informer_with(selection.clone().within(scope), options.clone())?)?;
         }
         Ok(view)
     }
@@ -208,6 +253,18 @@ impl fmt::Debug for SharedInformer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.fmt(f)
     }
+}
+
+/// A selection is in use, and its objects are kept otherwise than asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{selection} are kept already, with another {what} than asked for; give the same store options everywhere, or select something else"
+)]
+pub struct KeptOtherwise {
+    /// What was selected.
+    pub selection: String,
+    /// The field of [`StoreOptions`] that differs; where several do, the one that matters most.
+    pub what: &'static str,
 }
 
 struct Lease {

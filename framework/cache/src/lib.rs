@@ -75,7 +75,7 @@ mod view;
 pub use crate::core::{Freshness, InformerCore, WaitError};
 pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
-pub use factory::{SharedInformer, SharedInformers};
+pub use factory::{KeptOtherwise, SharedInformer, SharedInformers};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};

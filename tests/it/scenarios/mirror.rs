@@ -262,7 +262,9 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
     world.let_view_no_more(&space).await;
     eventually("the missing right is named", async || {
         // servers let an open watch go on, and learn of rights a moment late
-        proxy.reset();
+        if mirror.core().fresh() {
+            proxy.reset();
+        }
         let named = mirror.core().degraded().filter(|degraded| {
             degraded.cause == TroubleCause::Forbidden
                 && degraded.resource == "configmaps"

@@ -1,4 +1,4 @@
-//! Reflector, queue, store and subscriber against a server that does everything servers do, in any order: hundreds of thousands of short lives in
+//! Reflector, queue, store and subscriber against a server that does everything servers do, in any order: a hundred thousand short lives in
 //! virtual time. A failure names its seed: `BOATSWAIN_SEED=<seed> cargo test -p boatswain-cache voyage`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

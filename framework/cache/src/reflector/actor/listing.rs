@@ -206,9 +206,14 @@ impl Run {
 
     /// What is stored in the same state need not be read again.
     pub(super) fn known(&self) -> impl Fn(&Key, &Meta) -> Option<Object> + use<> {
-        let (core, reuse) = (self.core.clone(), self.trust != Trust::Restored);
+        // before the first list is in, next to nothing is
+        let reuse = self.core.synced() && self.trust != Trust::Restored;
+        let core = self.core.clone();
         move |key, meta| {
-            let stored = core.reader().get(key).filter(|_| reuse)?;
+            if !reuse {
+                return None;
+            }
+            let stored = core.reader().get(key)?;
             let same = stored.meta().uid == meta.uid
                 && stored.meta().resource_version == meta.resource_version;
             same.then_some(stored)

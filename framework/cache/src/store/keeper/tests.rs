@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Layout, StoreOptions};
 use crate::core::{InformerCore, Tended};
-use crate::delta::Delta;
-use crate::delta_fifo::state::Fifo;
+use crate::delta::{Cause, Delta, Trust};
+use crate::delta_fifo::state::{Fifo, Replace};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::object::Object;
@@ -106,7 +106,7 @@ fn objects_are_packed_once_there_are_enough_to_learn_from_and_read_as_before() {
 }
 
 #[test]
-fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_times_more() {
+fn a_dictionary_learned_from_the_first_objects_is_replaced_when_the_list_is_in() {
     let core = core("things", StoreOptions::default());
     put(&core, (0..250).map(|number| thing(number, 1)));
     let first = get(&core, 0).body().dictionary().unwrap().clone();
@@ -115,11 +115,29 @@ fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_ti
         thing["spec"] = json!({"replicas": 1, "notes": (0..40).map(|at| format!("words that nobody said before, {at} {number}")).collect::<Vec<_>>()});
         thing
     };
-    put(&core, (250..2600).map(other));
-    let second = get(&core, 2000).body().dictionary().unwrap().clone();
-    assert!(!Arc::ptr_eq(&first, &second));
-    assert!(get(&core, 2000).size() < 400, "{}", get(&core, 2000).size());
-    for number in [0, 249, 250, 2599] {
+    put(&core, (250..800).map(other));
+    let poor = get(&core, 700).size();
+    assert!(Arc::ptr_eq(
+        &first,
+        get(&core, 700).body().dictionary().unwrap()
+    ));
+
+    let mut fifo = Fifo::new(None, 0);
+    fifo.replace_begin(Replace::new(1, Trust::Cached, Cause::Initial));
+    fifo.replace_end("9".into(), false);
+    core.hand_over(fifo.pop(9).unwrap());
+    core.commit_in_hand();
+    tend(&core);
+    assert!(!Arc::ptr_eq(
+        &first,
+        get(&core, 700).body().dictionary().unwrap()
+    ));
+    assert!(
+        get(&core, 700).size() * 2 < poor,
+        "{} {poor}",
+        get(&core, 700).size()
+    );
+    for number in [0, 249, 250, 799] {
         let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
         assert_eq!(
             json,
@@ -130,6 +148,31 @@ fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_ti
             }
         );
     }
+    let status = core.status(boatswain_supervision::Clock::system().now());
+    assert_eq!(
+        status.bytes,
+        (0..800)
+            .map(|number| get(&core, number).size())
+            .sum::<usize>()
+    );
+}
+
+#[test]
+fn dictionaries_are_trained_seldom_and_never_for_ever() {
+    let times = |synced: bool| {
+        let mut trained = Vec::new();
+        for objects in 0..1_000_000 {
+            if objects >= super::due(trained.last().copied().unwrap_or_default(), synced) {
+                trained.push(objects);
+            }
+        }
+        trained
+    };
+    assert_eq!(
+        times(false),
+        [200, 10_000, 30_000, 90_000, 270_000, 810_000]
+    );
+    assert!(times(true).len() < 25);
 }
 
 #[test]
