@@ -99,6 +99,8 @@ struct Health {
     /// When the list or watch at hand began, and what had been told before it.
     list_begun: Option<(Instant, u64)>,
     watch_begun: Option<(Instant, u64)>,
+    /// The reflector that keeps the store up to date.
+    keeper: Option<u64>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -188,7 +190,7 @@ impl InformerCore {
         self.progress.borrow().low_water.clone()
     }
 
-    /// Waits until [`InformerCore::synced`].
+    /// Waits until [`InformerCore::synced`], for ever if need be; [`InformerCore::synced_within`] is bounded and says why.
     ///
     /// # Cancellation safety
     ///
@@ -351,6 +353,25 @@ impl InformerCore {
         let watch = self.number();
         lock(&self.health).watch = Some(watch);
         watch
+    }
+
+    /// A reflector begins to keep the store up to date; returns its number for [`InformerCore::left`].
+    pub(crate) fn kept(&self) -> u64 {
+        let keeper = self.number();
+        lock(&self.health).keeper = Some(keeper);
+        self.lost();
+        keeper
+    }
+
+    /// The reflector of this number is no more. One that ends late, after another has begun, changes nothing.
+    pub(crate) fn left(&self, keeper: u64) {
+        let mut health = lock(&self.health);
+        if health.keeper == Some(keeper) {
+            health.keeper = None;
+            health.state = InformerState::Starting;
+            drop(health);
+            self.lost();
+        }
     }
 
     /// The store is no longer kept up to date.

@@ -26,6 +26,16 @@ impl Key {
         }
     }
 
+    /// The key of a typed or dynamic object. One without a name, such as one that no server has seen yet, has an empty name, which nothing stored has.
+    #[must_use]
+    pub fn of<K: kube::Resource>(object: &K) -> Self {
+        let meta = object.meta();
+        Self::new(
+            meta.namespace.as_deref(),
+            meta.name.as_deref().unwrap_or_default(),
+        )
+    }
+
     /// Reads `namespace/name` or `name`.
     ///
     /// # Errors

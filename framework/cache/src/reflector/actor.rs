@@ -69,6 +69,7 @@ impl Reflector {
                 link: link.clone(),
                 clock,
                 entropy,
+                incarnation: 0,
                 session: 0,
                 lists: None,
                 asked: 0,
@@ -98,6 +99,13 @@ impl Actor for Reflector {
 }
 supervised!(Reflector);
 
+/// Stopped, crashed or killed: from here on nobody follows the server, until the next incarnation does.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.core.left(self.incarnation);
+    }
+}
+
 struct Run {
     core: Arc<InformerCore>,
     caller: Caller,
@@ -106,6 +114,8 @@ struct Run {
     link: Link,
     clock: Clock,
     entropy: Entropy,
+    /// By which the core knows who keeps it up to date; 0 before the run begins.
+    incarnation: u64,
     session: u64,
     /// Held while a list is read.
     lists: Option<OwnedSemaphorePermit>,
@@ -124,7 +134,7 @@ struct Run {
 
 impl Run {
     async fn run(mut self) {
-        self.core.lost();
+        self.incarnation = self.core.kept();
         let Ok(Position {
             session,
             version,
