@@ -85,8 +85,8 @@ async fn program() -> Result<(), Box<dyn Error>> {
         transform: Transform::default().without("spec.containers[*].env"),
         ..StoreOptions::default()
     };
-    assert!(informers.keep(&pods, small), "nobody uses them yet");
-    let view = informers.view(&pods, [Scope::namespace("dock"), Scope::namespace("quay")])?;
+    let scopes = [Scope::namespace("dock"), Scope::namespace("quay")];
+    let view = informers.view_with(&pods, scopes, &small)?;
     view.add_index(IndexSpec::path("spec.nodeName"));
     let lister = view.lister::<Pod>();
     if let Err(refused) = lister.list() {
@@ -94,7 +94,7 @@ async fn program() -> Result<(), Box<dyn Error>> {
     }
     view.wait_synced().await;
     println!("pods in two namespaces: {}", lister.list()?.len());
-    let yard = informers.informer(pods.clone().in_namespace("yard"));
+    let yard = informers.informer_with(pods.clone().in_namespace("yard"), small)?;
     yard.synced_within(&clock, LIMIT).await?;
     view.add(yard)?;
     println!("pods in three namespaces: {}", lister.list()?.len());

@@ -59,7 +59,7 @@ struct Memory {
     /// A scaling that is not in the status yet: the status is paced, the scaling is not.
     scaled: Option<Scaling>,
     status_written: Option<Instant>,
-    /// When the replicas were last written: a rival wrote after that.
+    /// When the last write of the replicas was begun: a rival wrote after that.
     wrote_at: Option<jiff::Timestamp>,
     /// Who the controller has stepped back from.
     rival: Option<String>,
@@ -182,9 +182,11 @@ impl Run<'_> {
                 }
                 Decision::Scale { from, to } => (from, to),
             };
+            // a rival may answer before the server's answer is here
+            let asked_at = self.cx.wall();
             match self.cx.scale(deployment.as_ref(), to).await {
                 Ok(()) => {
-                    self.scaled(deployment, &wanted, from);
+                    self.scaled(deployment, &wanted, from, asked_at);
                     return Ok((target, Found::InSync, None));
                 }
                 Err(error) if error.is_conflict() || error.is_not_found() => {
@@ -192,7 +194,7 @@ impl Run<'_> {
                     if conflicts > CONFLICTS {
                         return Err(error.into());
                     }
-                    target = self.cx.get_live::<Deployment>(key).await?.map(Arc::new);
+                    target = self.cx.get_live::<Deployment>(key).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -215,10 +217,16 @@ impl Run<'_> {
     }
 
     /// Tells of an accepted write: in memory, in the log, on both objects.
-    fn scaled(&self, deployment: &Deployment, wanted: &Wanted, from: i32) {
+    fn scaled(
+        &self,
+        deployment: &Deployment,
+        wanted: &Wanted,
+        from: i32,
+        asked_at: jiff::Timestamp,
+    ) {
         self.memory(|memory| {
             memory.rivalry.wrote(wanted, self.cx.now());
-            memory.wrote_at = Some(self.cx.wall());
+            memory.wrote_at = Some(asked_at);
             memory.scaled = Some(Scaling {
                 from,
                 to: wanted.replicas,
@@ -264,7 +272,7 @@ impl Run<'_> {
                 self.pa.spec.replicas,
             );
             tracing::warn!(deployment = %key, rival, "contended: stepped back");
-            self.cx.warning(live, "Contended", note.clone());
+            self.cx.warning(live.as_ref(), "Contended", note.clone());
             self.cx.warning(self.pa.as_ref(), "Contended", note);
         }
         self.memory(|memory| memory.rival.clone_from(&rival));

@@ -33,9 +33,9 @@ pub use freshness::Freshness;
 pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
-const LIST_WINDOW: usize = 1024;
+const LIST_WINDOW: usize = 512;
 /// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
-const WATCH_WINDOW: usize = 16 * 1024;
+const WATCH_WINDOW: usize = 2048;
 
 /// The part of an informer that outlives every incarnation of its actors, and what readers hold.
 ///
@@ -153,6 +153,11 @@ impl InformerCore {
     /// What is mirrored.
     pub fn selection(&self) -> &Selection {
         &self.selection
+    }
+
+    /// In what respect objects are kept otherwise than `asked`.
+    pub(crate) fn keeps_otherwise(&self, asked: StoreOptions) -> Option<&'static str> {
+        self.keeper.differs(self.kind(), asked)
     }
 
     /// The kind that is mirrored.
@@ -376,7 +381,14 @@ impl InformerCore {
 
     pub(crate) fn note_undecodable(&self, object: &Object, error: &DecodeError) {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
-        let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
+        let mut undecodable = lock(&self.undecodable);
+        // a reader may hold a state that was replaced or deleted since: nobody would ever take its note away
+        let stored = self.reader.get(object.key());
+        if !stored.is_some_and(|stored| stored.is_same_state(object)) {
+            return;
+        }
+        let before = undecodable.insert(object.key().clone(), noted.clone());
+        drop(undecodable);
         if before.as_ref() != Some(&noted) {
             self.count(|counters| counters.undecoded += 1);
             tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");

@@ -1,6 +1,5 @@
 //! One list and one watch per selection in a process, however many use it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -68,8 +67,6 @@ struct Inner {
     client: kube::Client,
     options: InformerOptions,
     roster: Mutex<Roster<Arc<InformerCore>>>,
-    /// How objects are kept that are not to be kept in the usual way, by selection.
-    kept: Mutex<BTreeMap<String, StoreOptions>>,
     /// Told when there may be something to start or stop.
     poke: Notify,
 }
@@ -82,7 +79,6 @@ impl SharedInformers {
             client,
             options,
             roster: Mutex::default(),
-            kept: Mutex::default(),
             poke: Notify::new(),
         }))
     }
@@ -106,49 +102,40 @@ impl SharedInformers {
         })
     }
 
-    /// Says how the objects of `selection` are kept, in whatever scope: layout, transform, memo. It holds for informers that begin later, so say it before
-    /// anybody asks for one; everybody who shares such an informer reads what its transform left over.
-    ///
-    /// False, and nothing is changed, while an informer of the selection is in use, for it has one store.
-    ///
-    /// ```
-    /// use boatswain_cache::{Layout, Selection, SharedInformers, StoreOptions, Transform};
-    /// use k8s_openapi::api::core::v1::Pod;
-    ///
-    /// # fn example(informers: &SharedInformers) {
-    /// let hot = StoreOptions {
-    ///     layout: Layout::typed::<Pod>(),
-    ///     transform: Transform::default().without("spec.containers[*].env"),
-    ///     ..StoreOptions::default()
-    /// };
-    /// assert!(informers.keep(Selection::of::<Pod>(), hot));
-    /// let pods = informers.informer(Selection::of::<Pod>());
-    /// # }
-    /// ```
-    #[must_use = "false says that it came too late"]
-    pub fn keep(&self, selection: impl Into<Selection>, options: StoreOptions) -> bool {
-        let wanted = shelf(&selection.into());
-        let mut kept = lock(&self.0.kept);
-        let in_use = self.cores();
-        if in_use.iter().any(|core| shelf(core.selection()) == wanted) {
-            return false;
-        }
-        kept.insert(wanted, options);
-        true
-    }
-
     /// The informer of `selection`, started if nobody uses one. It runs until the last clone of the handle, and the last lister, view and subscription made
     /// from it, are dropped.
+    ///
+    /// Objects are kept as whoever uses it already said, and by default as [`StoreOptions::default`]; who must not be given what somebody else's transform has
+    /// left asks by [`SharedInformers::informer_with`].
     #[must_use]
     pub fn informer(&self, selection: impl Into<Selection>) -> SharedInformer {
-        let selection = selection.into();
+        self.lease(selection.into(), StoreOptions::default())
+    }
+
+    /// As [`SharedInformers::informer`], with objects kept as `options` say. There is one store per selection: its first user decides how it is kept.
+    ///
+    /// # Errors
+    ///
+    /// When somebody uses the selection with other options: one of the two would read what it did not ask for. Nothing is changed then.
+    pub fn informer_with(
+        &self,
+        selection: impl Into<Selection>,
+        options: StoreOptions,
+    ) -> Result<SharedInformer, KeptOtherwise> {
+        let informer = self.lease(selection.into(), options.clone());
+        match informer.keeps_otherwise(options) {
+            None => Ok(informer),
+            Some(what) => Err(KeptOtherwise {
+                selection: informer.selection().to_string(),
+                what,
+            }),
+        }
+    }
+
+    fn lease(&self, selection: Selection, options: StoreOptions) -> SharedInformer {
         let id = selection.id();
-        // held until the informer is there: what is kept otherwise must be said before
-        let kept = lock(&self.0.kept);
-        let options = kept.get(&shelf(&selection)).cloned();
-        let make = || InformerCore::with(selection, options.unwrap_or_default());
+        let make = || InformerCore::with(selection, options);
         let (number, core) = lock(&self.0.roster).lease(&id, make);
-        drop(kept);
         self.0.poke.notify_one();
         SharedInformer {
             core,
@@ -177,6 +164,24 @@ impl SharedInformers {
         Ok(view)
     }
 
+    /// As [`SharedInformers::view`], with objects kept as `options` say.
+    ///
+    /// # Errors
+    ///
+    /// When scopes overlap, or somebody uses one of the informers with other options.
+    pub fn view_with(
+        &self,
+        selection: &Selection,
+        scopes: impl IntoIterator<Item = Scope>,
+        options: &StoreOptions,
+    ) -> Result<View, ViewError> {
+        let view = View::new();
+        for scope in scopes {
+            view.add(self.informer_with(selection.clone().within(scope), options.clone())?)?;
+        }
+        Ok(view)
+    }
+
     /// The informers in use, by the ids of their selections.
     #[must_use]
     pub fn cores(&self) -> Vec<Arc<InformerCore>> {
@@ -188,11 +193,6 @@ impl SharedInformers {
     pub fn status(&self, now: Instant) -> Vec<InformerStatus> {
         self.cores().iter().map(|core| core.status(now)).collect()
     }
-}
-
-/// What selections have in common that differ in their scopes only.
-fn shelf(selection: &Selection) -> String {
-    selection.clone().within(Scope::All).id()
 }
 
 impl Inner {
@@ -273,6 +273,18 @@ impl fmt::Debug for SharedInformer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.fmt(f)
     }
+}
+
+/// A selection is in use, and its objects are kept otherwise than asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{selection} are kept already, with another {what} than asked for; give the same store options everywhere, or select something else"
+)]
+pub struct KeptOtherwise {
+    /// What was selected.
+    pub selection: String,
+    /// The field of [`StoreOptions`] that differs; where several do, the one that matters most.
+    pub what: &'static str,
 }
 
 struct Lease {

@@ -94,13 +94,13 @@
 //! ```
 //!
 //! **Less of each object**: their metadata only, cut out by the server and read as `PartialObjectMeta`; or whole objects without some paths ([`Transform`]). The other
-//! way round, a kind of which every object is read all the time is kept decoded ([`Layout::typed`]). How objects are kept is said before somebody uses them.
+//! way round, a kind of which every object is read all the time is kept decoded ([`Layout::typed`]). How objects are kept is said by their first user.
 //!
 //! ```
-//! # use boatswain_cache::{Layout, Selection, SharedInformers, StoreOptions, Transform};
+//! # use boatswain_cache::{KeptOtherwise, Layout, Selection, SharedInformers, StoreOptions, Transform};
 //! # use k8s_openapi::api::core::v1::{Node, Pod};
 //! # use kube::core::PartialObjectMeta;
-//! # fn example(informers: &SharedInformers) {
+//! # fn example(informers: &SharedInformers) -> Result<(), KeptOtherwise> {
 //! let names = informers.informer(Selection::of::<Pod>().metadata_only());
 //! let lister = names.lister::<PartialObjectMeta<Pod>>();
 //!
@@ -109,9 +109,9 @@
 //!     transform: Transform::default().without("status.images"),
 //!     ..StoreOptions::default()
 //! };
-//! assert!(informers.keep(Selection::of::<Node>(), hot));
-//! let nodes = informers.informer(Selection::of::<Node>());
+//! let nodes = informers.informer_with(Selection::of::<Node>(), hot)?;
 //! # drop((lister, nodes));
+//! # Ok(())
 //! # }
 //! ```
 //!
@@ -205,13 +205,14 @@ mod store;
 mod subscription;
 mod sync;
 mod transform;
+mod trim;
 mod version;
 mod view;
 
 pub use crate::core::{Freshness, InformerCore, WaitError};
 pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
-pub use factory::{SharedInformer, SharedInformers};
+pub use factory::{KeptOtherwise, SharedInformer, SharedInformers};
 pub use informer::{InformerOptions, informer};
 pub use key::{Key, KeyError};
 pub use kind::{Kind, Scope};

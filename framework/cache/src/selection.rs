@@ -1,10 +1,12 @@
 //! What an informer mirrors: a kind, how much of it, and in which form.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use form_urlencoded::Serializer;
-use kube::core::Expression;
+use kube::core::{Expression, SelectorExt};
 
 use crate::kind::{Kind, Scope};
 
@@ -39,10 +41,49 @@ mod tests;
 pub struct Selection {
     kind: Kind,
     scope: Scope,
+    labels: BTreeSet<LabelCondition>,
     /// Conditions as the server reads them, in order so that equal sets are equal.
-    labels: BTreeSet<String>,
     fields: BTreeSet<String>,
     form: Form,
+}
+
+/// A condition on labels; two of the same text are the same.
+#[derive(Clone, Debug)]
+struct LabelCondition {
+    text: String,
+    means: Expression,
+}
+
+impl PartialEq for LabelCondition {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for LabelCondition {}
+
+impl Hash for LabelCondition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialOrd for LabelCondition {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for LabelCondition {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl AsRef<str> for LabelCondition {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
 }
 
 /// How much of each object is mirrored.
@@ -97,9 +138,15 @@ pub enum SelectionError {
 }
 
 impl Selection {
-    /// All objects of a type known at compile time, whole.
+    /// All objects of a type known at compile time: whole, or their metadata only where the type is
+    /// [`PartialObjectMeta`](kube::core::PartialObjectMeta).
     pub fn of<K: kube::Resource<DynamicType = ()> + 'static>() -> Self {
-        Self::new(Kind::of::<K>())
+        let whole = Self::new(Kind::of::<K>());
+        if K::metadata_api() {
+            whole.metadata_only()
+        } else {
+            whole
+        }
     }
 
     /// All objects of `kind`, whole.
@@ -139,7 +186,10 @@ impl Selection {
     ) -> Result<Self, SelectionError> {
         for condition in conditions {
             check(&condition)?;
-            self.labels.insert(condition.to_string());
+            self.labels.insert(LabelCondition {
+                text: condition.to_string(),
+                means: condition,
+            });
         }
         Ok(self)
     }
@@ -223,6 +273,14 @@ impl Selection {
         self.form
     }
 
+    /// Whether an object with these labels meets the conditions on labels. It may lie outside of the scope or fail those on fields.
+    #[must_use]
+    pub fn meets_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels
+            .iter()
+            .all(|condition| condition.means.matches(labels))
+    }
+
     /// The conditions on labels as the server reads them, empty for none.
     #[must_use]
     pub fn label_selector(&self) -> String {
@@ -278,11 +336,11 @@ impl Selection {
     /// Adds the conditions to the query of a list or watch.
     pub(crate) fn narrow(&self, query: &mut Serializer<'_, String>) {
         for (name, conditions) in [
-            ("labelSelector", &self.labels),
-            ("fieldSelector", &self.fields),
+            ("labelSelector", self.label_selector()),
+            ("fieldSelector", self.field_selector()),
         ] {
             if !conditions.is_empty() {
-                query.append_pair(name, &joined(conditions));
+                query.append_pair(name, &conditions);
             }
         }
     }
@@ -342,8 +400,8 @@ fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace(';', "%3B")
 }
 
-fn joined(conditions: &BTreeSet<String>) -> String {
-    let conditions: Vec<&str> = conditions.iter().map(String::as_str).collect();
+fn joined(conditions: &BTreeSet<impl AsRef<str>>) -> String {
+    let conditions: Vec<&str> = conditions.iter().map(AsRef::as_ref).collect();
     conditions.join(",")
 }
 

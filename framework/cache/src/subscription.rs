@@ -1,5 +1,6 @@
 //! Who hears of changes, and what each has not heard yet.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
@@ -71,6 +72,11 @@ pub(crate) struct Shared {
     news: Notify,
 }
 
+thread_local! {
+    /// Subscribers this thread is waking.
+    static WOKEN: RefCell<Vec<*const Shared>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A subscriber as the informer's status shows it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SubscriberStatus {
@@ -121,10 +127,18 @@ impl Shared {
         }
     }
 
-    /// Wakes the subscriber. Its panic is its own; what was told stays in the backlog.
+    /// Wakes the subscriber. Its panic is its own; what was told stays in the backlog. It is not woken by what it does when woken: a batch it takes and
+    /// drops there would wake it without end.
     pub(crate) fn wake(&self) {
         self.news.notify_one();
-        if catch_unwind(AssertUnwindSafe(|| (self.notify)())).is_err() {
+        let me = std::ptr::from_ref(self);
+        if WOKEN.with_borrow(|woken| woken.contains(&me)) {
+            return;
+        }
+        WOKEN.with_borrow_mut(|woken| woken.push(me));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.notify)()));
+        WOKEN.with_borrow_mut(|woken| woken.retain(|other| *other != me));
+        if outcome.is_err() {
             tracing::error!(
                 subscriber = self.name,
                 "a subscriber's notification panicked; its changes wait for the next"

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use tokio::sync::watch;
 
 use crate::core::InformerCore;
-use crate::factory::SharedInformer;
+use crate::factory::{KeptOtherwise, SharedInformer};
 use crate::kind::Scope;
 use crate::lister::Lister;
 use crate::store::IndexSpec;
@@ -65,6 +65,9 @@ pub enum ViewError {
         /// What is there.
         present: String,
     },
+    /// Its objects are kept otherwise than asked for.
+    #[error(transparent)]
+    Kept(#[from] KeptOtherwise),
 }
 
 impl View {

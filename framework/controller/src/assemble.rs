@@ -1,8 +1,12 @@
 //! From the plan of a controller to its part of the supervision tree.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use boatswain_cache::{IndexSpec, InformerCore, Kind, Lister, Live, Predicate};
+use boatswain_cache::{IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, View};
 use boatswain_supervision::{
     Backoff, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Shutdown, Strategy,
     SupervisorSpec,
@@ -18,8 +22,9 @@ use crate::{
         Runner, Seat, Shard, ShardView, Worker, Writes,
     },
     error::StartError,
-    informers::Informers,
+    informers::{self, Informers},
     recorder::Recorder,
+    selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, register_shards},
     trigger::{Feed, Mapping, Referrers, Trigger},
 };
@@ -27,7 +32,7 @@ use crate::{
 /// What a controller declares.
 pub(crate) struct Plan {
     name: String,
-    kind: Kind,
+    /// The first is of the controller's own kind.
     pub(crate) watches: Vec<WatchPlan>,
     pub(crate) concurrency: Option<usize>,
     pub(crate) deadline: Duration,
@@ -37,7 +42,7 @@ pub(crate) struct Plan {
 
 /// One watch of a controller.
 pub(crate) struct WatchPlan {
-    pub(crate) kind: Kind,
+    pub(crate) what: Selected,
     /// Which changes are worth a run; all of them where nothing is said.
     pub(crate) when: Option<Predicate>,
     pub(crate) mapping: Box<dyn FnOnce(&mut Wiring<'_>) -> Mapping + Send>,
@@ -46,16 +51,24 @@ pub(crate) struct WatchPlan {
 }
 
 impl Plan {
-    pub(crate) fn new(name: String, kind: Kind, own: WatchPlan) -> Self {
+    pub(crate) fn new(name: String, own: WatchPlan) -> Self {
         Self {
             name,
-            kind,
             watches: vec![own],
             concurrency: None,
             deadline: Duration::from_secs(5 * 60),
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
         }
+    }
+
+    /// What each watch selects, in their order.
+    fn selections(&self) -> Result<Vec<Selection>, StartError> {
+        let selections = self.watches.iter().map(|WatchPlan { what, .. }| {
+            let cannot = |cause| cannot_select(&self.name, what.all(), cause);
+            what.selection().map_err(cannot)
+        });
+        selections.collect()
     }
 }
 
@@ -87,15 +100,47 @@ pub(crate) struct Yard {
 /// [`Controller::reconciler`](crate::Controller::reconciler).
 pub struct Wiring<'a> {
     yard: &'a mut Yard,
-    read: HashMap<Kind, Vec<Arc<InformerCore>>>,
+    controller: String,
+    /// What the controller watches; first what it reconciles.
+    watched: Vec<Selection>,
+    read: BTreeMap<Selection, View>,
+    /// The first thing that was asked for and cannot be had.
+    failed: Option<StartError>,
     departed: Departed,
 }
 
 impl Wiring<'_> {
-    /// A reader of the cached objects of kind `K`. The cache is synced before the first key is reconciled; it is shared with every
-    /// other controller of the manager that reads `K`.
+    /// A reader of the cached objects of kind `K`: of those that this controller watches, or of all of them where it watches none. The cache is synced
+    /// before the first key is reconciled; it is shared with every other controller of the manager that uses the same selection.
+    ///
+    /// `PartialObjectMeta<K>` is a selection of its own: it is not read from where whole objects are watched, nor the other way round. Where several selections
+    /// of `K` are watched the manager does not start ([`StartError::AmbiguousRead`]): say which by [`Wiring::select`].
     pub fn lister<K: Watchable>(&mut self) -> Lister<K> {
-        Lister::over(self.cores(&Kind::of::<K>()))
+        self.meant::<K>().lister()
+    }
+
+    /// A reader of a selection of `K` that the controller need not watch: what `narrow` makes of all objects of the kind. See
+    /// [`Controller::select`](crate::Controller::select).
+    ///
+    /// ```
+    /// # use boatswain::Wiring;
+    /// # use k8s_openapi::api::core::v1::Node;
+    /// # use kube::core::Expression;
+    /// # fn f(wiring: &mut Wiring<'_>) {
+    /// let linux = Expression::Equal("kubernetes.io/os".into(), "linux".into());
+    /// let nodes = wiring.select::<Node>(|nodes| nodes.labels(linux));
+    /// # }
+    /// ```
+    pub fn select<K: Watchable>(
+        &mut self,
+        narrow: impl FnOnce(Selection) -> Result<Selection, SelectionError>,
+    ) -> Lister<K> {
+        let all = Selection::of::<K>();
+        let view = match narrowed(&all, narrow) {
+            Ok(selection) => self.view(&selection),
+            Err(cause) => self.fail(cannot_select(&self.controller, &all, cause)),
+        };
+        view.lister()
     }
 
     /// Lets objects of kind `K` be found by the values `of` gives for them, with [`Lister::by_index`]. It is called for every change, on
@@ -107,19 +152,15 @@ impl Wiring<'_> {
         name: &str,
         of: impl Fn(&K) -> Result<Vec<String>, String> + Clone + Send + Sync + 'static,
     ) {
-        for core in self.cores(&Kind::of::<K>()) {
-            let of = of.clone();
-            core.add_index(IndexSpec::closure(name, move |object| {
+        self.meant::<K>()
+            .add_index(IndexSpec::closure(name, move |object| {
                 of(&*object.decode::<K>().map_err(|error| error.to_string())?)
             }));
-        }
     }
 
     /// Lets objects of kind `K` be found by the value at `path`, with [`Lister::by_index`].
     pub fn index_path<K: Watchable>(&mut self, path: &str) {
-        for core in self.cores(&Kind::of::<K>()) {
-            core.add_index(IndexSpec::path(path));
-        }
+        self.meant::<K>().add_index(IndexSpec::path(path));
     }
 
     /// Reads objects of kind `K` from the server itself, for the rare case that the cache is not enough.
@@ -140,8 +181,14 @@ impl Wiring<'_> {
         self.departed.clone()
     }
 
-    pub(crate) fn referrers<K: Watchable>(&mut self) -> Referrers {
-        let lister = self.lister::<K>();
+    /// A reader of what is reconciled.
+    pub(crate) fn own<K>(&mut self) -> Lister<K> {
+        self.own_view().lister()
+    }
+
+    pub(crate) fn referrers(&mut self) -> Referrers {
+        // by key only: nothing is decoded
+        let lister = self.own::<()>();
         Arc::new(move |path, namespace, name| {
             // before the sync there is nobody to tell; every key runs once it is there
             let keys = lister.keys_by_index(path, name).unwrap_or_default();
@@ -151,10 +198,53 @@ impl Wiring<'_> {
         })
     }
 
-    fn cores(&mut self, kind: &Kind) -> Vec<Arc<InformerCore>> {
-        let cores = self.yard.informers.of(kind).to_vec();
-        self.read.insert(kind.clone(), cores.clone());
-        cores
+    fn own_view(&mut self) -> View {
+        match self.watched.first().cloned() {
+            Some(own) => self.view(&own),
+            None => View::new(),
+        }
+    }
+
+    /// What the controller means by `K`.
+    fn meant<K: Watchable>(&mut self) -> View {
+        let all = Selection::of::<K>();
+        let same =
+            |watched: &&Selection| (watched.kind(), watched.form()) == (all.kind(), all.form());
+        let watched: BTreeSet<_> = self.watched.iter().filter(same).cloned().collect();
+        if watched.len() > 1 {
+            let selections: Vec<_> = watched.iter().map(ToString::to_string).collect();
+            return self.fail(StartError::AmbiguousRead {
+                controller: self.controller.clone(),
+                resource: all.kind().resource(),
+                selections: selections.join("; "),
+            });
+        }
+        let meant = watched.into_iter().next().unwrap_or(all);
+        self.view(&meant)
+    }
+
+    fn view(&mut self, selection: &Selection) -> View {
+        match self.yard.informers.of(&self.controller, selection) {
+            Ok(view) => {
+                self.read.insert(selection.clone(), view.clone());
+                view
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// A view of nothing: the manager will not start.
+    fn fail(&mut self, error: StartError) -> View {
+        self.failed.get_or_insert(error);
+        View::new()
+    }
+}
+
+fn cannot_select(controller: &str, selection: &Selection, cause: SelectError) -> StartError {
+    StartError::Selection {
+        controller: controller.to_owned(),
+        resource: selection.kind().resource(),
+        cause,
     }
 }
 
@@ -163,43 +253,59 @@ impl Runnable {
         &self.plan.name
     }
 
+    /// Tells `informers` how the controller wants its objects to be kept.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be selected, or others want it to be kept otherwise.
+    pub(crate) fn declare(&self, informers: &mut Informers) -> Result<(), StartError> {
+        let selections = self.plan.selections()?;
+        for (watch, selection) in self.plan.watches.iter().zip(selections) {
+            if let Some(options) = &watch.what.keep {
+                informers.declare(&self.plan.name, &selection, options)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The controller's branch of the tree.
     ///
     /// # Errors
     ///
-    /// When its metrics cannot be registered.
+    /// When its metrics cannot be registered, or it reads what it cannot.
     pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
+        let selections = plan.selections()?;
         let mut wiring = Wiring {
             yard,
-            read: HashMap::new(),
+            controller: plan.name.clone(),
+            watched: selections.clone(),
+            read: BTreeMap::new(),
+            failed: None,
             departed: departed.clone(),
         };
         let runner = make(&mut wiring);
         let mut feeds = Vec::new();
-        for watch in plan.watches {
+        for (watch, selection) in plan.watches.into_iter().zip(&selections) {
             if let Some(path) = watch.index {
-                for core in wiring.cores(&plan.kind) {
-                    core.add_index(IndexSpec::path(path));
-                }
+                wiring.own_view().add_index(IndexSpec::path(path));
             }
             let mapping = (watch.mapping)(&mut wiring);
-            for core in wiring.cores(&watch.kind) {
-                // the first watch is the controller's own kind
-                let resync = plan.resync.filter(|_| feeds.is_empty());
-                let feed = Feed::new(
-                    &core,
-                    &plan.name,
-                    watch.when.clone(),
-                    mapping.clone(),
-                    resync,
-                );
-                feeds.push(Arc::new(feed));
-            }
+            // the first watch is the controller's own kind
+            let resync = plan.resync.filter(|_| feeds.is_empty());
+            let view = wiring.view(selection);
+            let source = informers::name(selection);
+            let feed = Feed::new(&view, source, &plan.name, watch.when, mapping, resync);
+            feeds.push(Arc::new(feed));
         }
-        let Wiring { yard, read, .. } = wiring;
-        let caches: Vec<_> = read.values().flatten().cloned().collect();
+        let Wiring {
+            yard, read, failed, ..
+        } = wiring;
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let caches: Vec<_> = read.into_values().collect();
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
@@ -209,7 +315,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(read),
+                writes: Writes::new(caches.clone()),
             }),
             name: plan.name,
             runner,

@@ -2,7 +2,9 @@
 
 use std::{error::Error, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
-use boatswain_cache::{Key, Kind, Lister, Predicate, Reference};
+use boatswain_cache::{
+    Key, Kind, Lister, Predicate, Reference, Selection, SelectionError, StoreOptions,
+};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
@@ -12,6 +14,7 @@ use crate::{
     dispatch::{RetryPolicy, Runner},
     reconcile::{FnReconciler, Outcome, Reconciler},
     runner::TypedRunner,
+    selected::Selected,
     trigger::{FnMapper, Mapping},
 };
 
@@ -34,15 +37,47 @@ impl<K: Watchable> Controller<K> {
     /// A controller called `name`: in metrics and logs, as field manager and in Events. Names are unique within a manager.
     pub fn named(name: impl Into<String>) -> Self {
         let own = WatchPlan {
-            kind: Kind::of::<K>(),
+            what: Selected::whole(Selection::of::<K>()),
             when: None,
             mapping: Box::new(|_| Mapping::Own),
             index: None,
         };
         Self {
-            plan: Plan::new(name.into(), Kind::of::<K>(), own),
+            plan: Plan::new(name.into(), own),
             _kind: PhantomData,
         }
+    }
+
+    /// Narrows what is watched of the controller's own kind; called twice, both narrow. What is not selected costs nothing and is not reconciled.
+    ///
+    /// `narrow` may add conditions on labels and fields, and a namespace, which then holds whatever namespaces the manager has. For metadata only, make it
+    /// a controller of [`PartialObjectMeta<K>`](kube::core::PartialObjectMeta). An object that is not selected any more is told as [gone](Reconciler::gone),
+    /// although it may well exist. What the server would refuse to select by is told when the manager starts.
+    ///
+    /// ```
+    /// # use boatswain::Controller;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube::core::Expression;
+    /// let crane = Expression::Equal("app".into(), "crane".into());
+    /// let controller = Controller::<Pod>::named("example").select(|pods| pods.labels(crane)?.field_not("status.phase", "Succeeded"));
+    /// ```
+    pub fn select(
+        mut self,
+        narrow: impl FnOnce(Selection) -> Result<Selection, SelectionError>,
+    ) -> Self {
+        if let Some(own) = self.plan.watches.first_mut() {
+            own.what.narrow(narrow);
+        }
+        self
+    }
+
+    /// How objects of the controller's own kind are kept: layout, memo, and what is left out of them. All controllers of a manager that use the same
+    /// selection share one store and must ask for the same: the manager does not start otherwise. Clone the options to say the same twice.
+    pub fn keep(mut self, options: StoreOptions) -> Self {
+        if let Some(own) = self.plan.watches.first_mut() {
+            own.what.keep = Some(options);
+        }
+        self
     }
 
     /// Runs a key only for those changes of its own object that `predicate` lets pass; called twice, both must.
@@ -68,6 +103,7 @@ impl<K: Watchable> Controller<K> {
     pub fn watches<W: Watchable>(self) -> Watches<K, W> {
         Watches {
             controller: self,
+            what: Selected::whole(Selection::of::<W>()),
             when: None,
             _watched: PhantomData,
         }
@@ -104,11 +140,7 @@ impl<K: Watchable> Controller<K> {
     ) -> Runnable {
         let make = move |wiring: &mut Wiring<'_>| -> Arc<dyn Runner> {
             let departed = wiring.departed();
-            Arc::new(TypedRunner::new(
-                wiring.lister::<K>(),
-                make(wiring),
-                departed,
-            ))
+            Arc::new(TypedRunner::new(wiring.own::<K>(), make(wiring), departed))
         };
         Runnable {
             plan: self.plan,
@@ -132,11 +164,36 @@ impl<K: Watchable> Controller<K> {
 #[must_use = "a watch does nothing until it says which keys run"]
 pub struct Watches<K, W> {
     controller: Controller<K>,
+    what: Selected,
     when: Option<Predicate>,
     _watched: PhantomData<fn() -> W>,
 }
 
 impl<K: Watchable, W: Watchable> Watches<K, W> {
+    /// Narrows what is watched; called twice, both narrow. See [`Controller::select`].
+    ///
+    /// ```
+    /// # use boatswain::Controller;
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    /// # use kube::core::{Expression, PartialObjectMeta};
+    /// let managed = Expression::Exists("example.com/managed".into());
+    /// let controller = Controller::<Deployment>::named("example")
+    ///     .watches::<PartialObjectMeta<Pod>>().select(|pods| pods.labels(managed)).owned();
+    /// ```
+    pub fn select(
+        mut self,
+        narrow: impl FnOnce(Selection) -> Result<Selection, SelectionError>,
+    ) -> Self {
+        self.what.narrow(narrow);
+        self
+    }
+
+    /// How the watched objects are kept. See [`Controller::keep`].
+    pub fn keep(mut self, options: StoreOptions) -> Self {
+        self.what.keep = Some(options);
+        self
+    }
+
     /// Looks only at those changes of the watched objects that `predicate` lets pass; called twice, both must. See [`Controller::when`].
     pub fn when(mut self, predicate: Predicate) -> Self {
         self.when = both(self.when.take(), predicate);
@@ -169,7 +226,7 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
         reference: impl FnOnce(Kind, Lister<K>) -> Reference + Send + 'static,
     ) -> Controller<K> {
         let mapping = Box::new(move |wiring: &mut Wiring<'_>| {
-            Mapping::Named(reference(Kind::of::<K>(), wiring.lister::<K>()))
+            Mapping::Named(reference(Kind::of::<K>(), wiring.own::<K>()))
         });
         self.mapped(mapping, None)
     }
@@ -180,7 +237,7 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
         index: Option<&'static str>,
     ) -> Controller<K> {
         self.controller.plan.watches.push(WatchPlan {
-            kind: Kind::of::<W>(),
+            what: self.what,
             when: self.when,
             mapping,
             index,
@@ -197,7 +254,7 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
     {
         let mapping = Box::new(move |wiring: &mut Wiring<'_>| Mapping::ReferencedBy {
             path,
-            referrers: wiring.referrers::<K>(),
+            referrers: wiring.referrers(),
         });
         self.mapped(mapping, Some(path))
     }
@@ -212,10 +269,7 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
         E: Error + Send + Sync + 'static,
     {
         let mapping = Box::new(move |wiring: &mut Wiring<'_>| {
-            Mapping::Mapped(Arc::new(FnMapper::<W, K, F>::new(
-                map,
-                wiring.lister::<K>(),
-            )))
+            Mapping::Mapped(Arc::new(FnMapper::<W, K, F>::new(map, wiring.own::<K>())))
         });
         self.mapped(mapping, None)
     }

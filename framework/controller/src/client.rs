@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{ConnectOptions, Key};
+use boatswain_cache::{ConnectOptions, Key, LiveCause, LiveError};
 use boatswain_supervision::Clock;
 use boatswain_workqueue::limit::Bucket;
 use http::Request;
@@ -101,6 +101,53 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
         last = source;
     }
     last.to_string()
+}
+
+/// As the client itself would have told it, so that whose fault it is follows by the same rules.
+impl From<LiveError> for ClientError {
+    fn from(error: LiveError) -> Self {
+        let LiveError {
+            resource,
+            key,
+            cause,
+        } = error;
+        let refused = |code, reason: &str, message: String| {
+            let status = kube::core::Status::failure(&message, reason);
+            kube::Error::Api(Box::new(status.with_code(code)))
+        };
+        let source = match cause {
+            LiveCause::Unauthorized(message) => refused(401, "Unauthorized", message),
+            LiveCause::Forbidden(message) => refused(403, "Forbidden", message),
+            LiveCause::NoSuchResource(message) => refused(404, "NotFound", message),
+            LiveCause::Throttled {
+                retry_after,
+                message,
+            } => {
+                let seconds = retry_after.map_or(0, |wait| wait.as_secs());
+                let details = kube::core::response::StatusDetails {
+                    name: key.name().to_owned(),
+                    group: String::new(),
+                    kind: String::new(),
+                    uid: String::new(),
+                    causes: Vec::new(),
+                    retry_after_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+                };
+                let status = kube::core::Status::failure(&message, "TooManyRequests");
+                kube::Error::Api(Box::new(status.with_code(429).with_details(details)))
+            }
+            LiveCause::Refused { code, message } => refused(code, "", message),
+            cause @ (LiveCause::InvalidKey(_) | LiveCause::Undecodable(_)) => {
+                kube::Error::SerdeError(serde::ser::Error::custom(cause))
+            }
+            cause => kube::Error::Service(Box::new(cause)),
+        };
+        Self {
+            verb: "get",
+            resource,
+            key,
+            source: Box::new(source),
+        }
+    }
 }
 
 /// Limits of the client that all controllers of a manager share.

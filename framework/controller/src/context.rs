@@ -1,6 +1,6 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
-use std::{fmt::Debug, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Instant};
 
 use boatswain_cache::{Key, Kind, Live, Version};
 use boatswain_supervision::Clock;
@@ -16,6 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
+    builder::Watchable,
     client::ClientError,
     dispatch::Writes,
     reconcile::Causes,
@@ -120,16 +121,18 @@ impl Context {
         )
     }
 
-    /// Reads an object from the server instead of the cache; `None` when it does not exist.
+    /// Reads an object from the server instead of the cache, within 10 s; `None` when it does not exist. [`Context::live`] tells its failures further apart.
     ///
     /// # Errors
     ///
-    /// When the request fails for another reason than 404.
-    pub async fn get_live<K: Namespaced>(&self, key: &Key) -> Result<Option<K>, ClientError> {
-        self.api::<K>(key)
-            .get_opt(key.name())
-            .await
-            .map_err(|e| failed::<K>("get", "", key, e))
+    /// When the request fails. A resource that the server does not know is a failure ([`ClientError::is_not_found`]), not an object that is missing.
+    ///
+    /// # Cancellation safety
+    ///
+    /// It only reads.
+    pub async fn get_live<K: Watchable>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
+        let answer = self.live::<K>().get_live(key).await;
+        answer.map_err(ClientError::from)
     }
 
     /// Sets the replicas of `target` through its `scale` subresource, on condition that it is still the version at hand.
@@ -162,7 +165,9 @@ impl Context {
             .replace_scale(key.name(), &self.post(), &scale)
             .await
             .map_err(error)?;
-        self.wrote::<K>(&key, written.metadata.resource_version.as_deref());
+        // the answer is of another kind: the labels are those of the target
+        let labels = target.meta().labels.as_ref();
+        self.wrote::<K>(&key, labels, written.metadata.resource_version.as_deref());
         Ok(())
     }
 
@@ -328,18 +333,26 @@ impl Context {
         // the server's key: it may have made up the name
         self.wrote::<K>(
             &key_of(&written),
+            written.meta().labels.as_ref(),
             written.meta().resource_version.as_deref(),
         );
         Ok(written)
     }
 
-    fn wrote<K: Namespaced>(&self, object: &Key, version: Option<&str>) {
+    fn wrote<K: Namespaced>(
+        &self,
+        object: &Key,
+        labels: Option<&BTreeMap<String, String>>,
+        version: Option<&str>,
+    ) {
         if let Some(version) = version {
+            let none = BTreeMap::new();
             self.surroundings.writes.record(
                 &self.key,
                 &Kind::of::<K>(),
                 object,
-                Version::new(version),
+                labels.unwrap_or(&none),
+                &Version::new(version),
             );
         }
     }

@@ -2,6 +2,10 @@
 
 use std::{io, net::SocketAddr};
 
+use boatswain_cache::ViewError;
+
+use crate::selected::SelectError;
+
 /// Why a manager did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -23,6 +27,44 @@ pub enum StartError {
         "two controllers are called {0:?}: names must differ, they are the field manager and the label of metrics"
     )]
     DuplicateName(String),
+    /// What a controller selects of a kind cannot be selected.
+    #[error("controller {controller} cannot watch or read {resource} as it asks to: {cause}")]
+    Selection {
+        /// The controller.
+        controller: String,
+        /// The resource, such as `deployments.apps`.
+        resource: String,
+        /// What is wrong.
+        #[source]
+        cause: SelectError,
+    },
+    /// A controller reads a kind that it watches in several selections, and does not say which it means.
+    #[error(
+        "controller {controller} reads {resource} and watches several selections of them ({selections}): say which by Wiring::select instead of Wiring::lister"
+    )]
+    AmbiguousRead {
+        /// The controller.
+        controller: String,
+        /// The resource.
+        resource: String,
+        /// The selections.
+        selections: String,
+    },
+    /// Two controllers want the same objects to be kept in different ways, or one of them would not see them as they are and did not ask for that.
+    #[error(
+        "controllers {one} and {other} use the same {selection}, but not kept in the same way: give both the same store options, or select something else in one of them"
+    )]
+    KeptInTwoWays {
+        /// The controller, or controllers, that said how first.
+        one: String,
+        /// The other.
+        other: String,
+        /// What both use.
+        selection: String,
+    },
+    /// Selections that cannot be used together.
+    #[error(transparent)]
+    View(#[from] ViewError),
     /// There is nothing to run.
     #[error("the manager has no controller")]
     NoController,

@@ -1,115 +1,235 @@
-//! The informers of a manager: one per kind and namespace, however many controllers use it.
+//! The informers of a manager: one per selection and namespace, however many controllers use it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use boatswain_cache::{InformerCore, Kind, Scope, Selection, SharedInformer, SharedInformers};
+use boatswain_cache::{
+    InformerCore, Scope, Selection, SharedInformers, StoreOptions, Transform, View,
+};
 use boatswain_supervision::Clock;
+
+use crate::error::StartError;
 
 pub(crate) struct Informers {
     shared: SharedInformers,
     namespaces: Vec<String>,
-    cores: HashMap<Kind, Vec<Arc<InformerCore>>>,
-    used: Vec<SharedInformer>,
+    declared: HashMap<Selection, Declared>,
+    views: BTreeMap<Selection, View>,
+}
+
+/// How a controller wants objects to be kept.
+struct Declared {
+    options: StoreOptions,
+    controllers: Vec<String>,
 }
 
 impl Informers {
-    /// `namespaces` bounds what namespaced kinds are read from; empty means all.
+    /// `namespaces` bounds what namespaced kinds are read from, unless a selection names one itself; empty means all.
     pub(crate) fn new(shared: SharedInformers, mut namespaces: Vec<String>) -> Self {
         namespaces.sort_unstable();
         namespaces.dedup();
         Self {
             shared,
             namespaces,
-            cores: HashMap::new(),
-            used: Vec::new(),
+            declared: HashMap::new(),
+            views: BTreeMap::new(),
         }
     }
 
-    /// The informers of `kind`, made at the first call.
-    pub(crate) fn of(&mut self, kind: &Kind) -> &[Arc<InformerCore>] {
-        let Self {
-            shared,
-            namespaces,
-            cores,
-            used,
-        } = self;
-        cores.entry(kind.clone()).or_insert_with(|| {
-            let scopes = if kind.namespaced && !namespaces.is_empty() {
-                namespaces.iter().cloned().map(Scope::Namespace).collect()
-            } else {
-                vec![Scope::All]
-            };
-            let select = |scope| shared.informer(Selection::new(kind.clone()).within(scope));
-            let made: Vec<_> = scopes.into_iter().map(select).collect();
-            let cores = made.iter().map(|informer| informer.core().clone());
-            let cores = cores.collect();
-            used.extend(made);
-            cores
-        })
+    /// Notes that `controller` wants what it selects to be kept as `options` say; before any view is made, so that the order of controllers does not
+    /// matter.
+    ///
+    /// # Errors
+    ///
+    /// When another wants it otherwise.
+    pub(crate) fn declare(
+        &mut self,
+        controller: &str,
+        selection: &Selection,
+        options: &StoreOptions,
+    ) -> Result<(), StartError> {
+        let declared = self
+            .declared
+            .entry(selection.clone())
+            .or_insert_with(|| Declared {
+                options: options.clone(),
+                controllers: Vec::new(),
+            });
+        if declared.options != *options {
+            return Err(StartError::KeptInTwoWays {
+                one: declared.controllers.join(", "),
+                other: controller.to_owned(),
+                selection: selection.to_string(),
+            });
+        }
+        declared.controllers.push(controller.to_owned());
+        Ok(())
     }
 
-    /// All of them, in the order in which they were asked for; they run while these are kept.
-    pub(crate) fn into_used(self) -> Vec<SharedInformer> {
-        self.used
+    /// What is selected, for `controller`; the informers are made at the first call.
+    ///
+    /// # Errors
+    ///
+    /// When others keep it in a way this controller did not ask for and would see.
+    pub(crate) fn of(
+        &mut self,
+        controller: &str,
+        selection: &Selection,
+    ) -> Result<View, StartError> {
+        let declared = self.declared.get(selection);
+        if let Some(Declared {
+            options,
+            controllers,
+        }) = declared
+            && options.transform != Transform::default()
+            && !controllers.iter().any(|other| other == controller)
+        {
+            return Err(StartError::KeptInTwoWays {
+                one: controllers.join(", "),
+                other: controller.to_owned(),
+                selection: selection.to_string(),
+            });
+        }
+        if let Some(view) = self.views.get(selection) {
+            return Ok(view.clone());
+        }
+        let options = declared.map_or_else(StoreOptions::default, |d| d.options.clone());
+        let scopes = match selection.scope() {
+            Scope::All if selection.kind().namespaced && !self.namespaces.is_empty() => {
+                let namespaces = self.namespaces.iter().cloned();
+                namespaces.map(Scope::Namespace).collect()
+            }
+            scope => vec![scope.clone()],
+        };
+        let view = self.shared.view_with(selection, scopes, &options)?;
+        self.views.insert(selection.clone(), view.clone());
+        Ok(view)
+    }
+
+    /// All of them; they run while these are kept.
+    pub(crate) fn into_views(self) -> Vec<View> {
+        self.views.into_values().collect()
     }
 }
 
-/// What an informer is called in checks and by triggers.
-pub(crate) fn name(core: &InformerCore) -> String {
-    match core.scope() {
-        Scope::All => core.kind().resource(),
-        Scope::Namespace(namespace) => format!("{}.{namespace}", core.kind().resource()),
+/// What a selection is called in the tree: `pods`, `deployments.apps.shop;labels:tier=front`.
+pub(crate) fn name(selection: &Selection) -> String {
+    let mut name = selection.kind().resource();
+    if let Scope::Namespace(namespace) = selection.scope() {
+        name.push('.');
+        name.push_str(namespace);
     }
+    let qualifier = selection.qualifier();
+    if !qualifier.is_empty() {
+        name.push(';');
+        name.push_str(&qualifier);
+    }
+    // it becomes part of paths
+    name.replace('/', "%2F")
+}
+
+/// What informers are called in checks: their names, and their versions before them where two of a kind would be called the same.
+fn names(cores: &[Arc<InformerCore>]) -> Vec<String> {
+    let names: Vec<_> = cores.iter().map(|core| name(core.selection())).collect();
+    let mut counts = HashMap::new();
+    for name in &names {
+        *counts.entry(name.as_str()).or_insert(0) += 1;
+    }
+    let full = names.iter().zip(cores).map(|(name, core)| {
+        if counts.get(name.as_str()).is_some_and(|count| *count > 1) {
+            format!("{}/{name}", core.kind().version)
+        } else {
+            name.clone()
+        }
+    });
+    full.collect()
 }
 
 /// How long a cache may lag behind, as a watch that is opened again does, before the informer is not ready.
 const LAG: Duration = Duration::from_secs(20);
 
-/// A check of whether the informer holds the whole state and keeps it current. It fails with the reason, naming verb and resource.
-pub(crate) fn checker(
-    core: Arc<InformerCore>,
+/// Checks, of the informers that there are when it is asked, whether each holds the whole state and keeps it current. They fail with the reason, naming
+/// verb and resource.
+pub(crate) fn checks(
+    cores: impl Fn() -> Vec<Arc<InformerCore>> + Send + Sync,
     clock: Clock,
-) -> impl Fn() -> Result<(), String> + Send + Sync {
-    let lagging = Mutex::new(None);
+) -> impl Fn() -> Vec<(String, Result<(), String>)> + Send + Sync {
+    let lagging = Mutex::new(HashMap::<String, Instant>::new());
     move || {
-        let mut lagging = lagging.lock().unwrap_or_else(PoisonError::into_inner);
-        if core.synced() && core.fresh() {
-            *lagging = None;
-        }
-        if let Some(degraded) = core.degraded() {
-            return Err(degraded.to_string());
-        }
-        if !core.synced() {
-            return Err("not synced yet".to_owned());
-        }
-        if core.fresh() {
-            return Ok(());
-        }
-        let lag = clock.now() - *lagging.get_or_insert(clock.now());
-        if lag < LAG {
-            Ok(())
-        } else {
-            Err(format!("no watch is open, for {lag:.0?} at least"))
-        }
+        let (cores, now) = (cores(), clock.now());
+        let mut before = lagging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lagging = HashMap::new();
+        let checked = names(&cores).into_iter().zip(&cores).map(|(name, core)| {
+            let id = core.selection().id();
+            let since = before.get(&id).copied().unwrap_or(now);
+            if !(core.synced() && core.fresh()) {
+                lagging.insert(id, since);
+            }
+            (format!("informer/{name}"), check(core, now - since))
+        });
+        let checked = checked.collect();
+        *before = lagging;
+        checked
+    }
+}
+
+fn check(core: &InformerCore, lag: Duration) -> Result<(), String> {
+    if let Some(degraded) = core.degraded() {
+        Err(degraded.to_string())
+    } else if !core.synced() {
+        Err("not synced yet".to_owned())
+    } else if core.fresh() || lag < LAG {
+        Ok(())
+    } else {
+        Err(format!("no watch is open, for {lag:.0?} at least"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use boatswain_cache::Kind;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::{Expression, PartialObjectMeta};
 
     use super::*;
 
     #[test]
     fn an_informer_that_has_not_synced_is_not_ready() {
         let core = InformerCore::new(Kind::of::<ConfigMap>(), Scope::All);
+        let checks = checks(move || vec![core.clone()], Clock::system());
+        let failed = Err("not synced yet".to_owned());
+        assert_eq!(checks(), [("informer/configmaps".to_owned(), failed)]);
+    }
+
+    #[test]
+    fn informers_of_one_kind_have_names_of_their_own_and_short_ones_where_nothing_is_selected() {
+        let maps = Selection::of::<ConfigMap>;
+        let app = |value: &str| Expression::Equal("example.com/app".into(), value.into());
+        let version = |version| Selection::new(Kind::new("autoscaling", version, "H", "hs"));
+        let selections = [
+            maps(),
+            maps().within(Scope::Namespace("shop".into())),
+            maps().labels(app("a")).expect("a selector"),
+            maps().labels(app("b")).expect("a selector"),
+            Selection::of::<PartialObjectMeta<ConfigMap>>(),
+            version("v1"),
+            version("v2"),
+        ];
+        let names = names(&selections.map(InformerCore::select));
         assert_eq!(
-            checker(core, Clock::system())(),
-            Err("not synced yet".to_owned())
+            names,
+            [
+                "configmaps",
+                "configmaps.shop",
+                "configmaps;labels:example.com%2Fapp=a",
+                "configmaps;labels:example.com%2Fapp=b",
+                "configmaps;metadata",
+                "v1/hs.autoscaling",
+                "v2/hs.autoscaling",
+            ]
         );
     }
 }

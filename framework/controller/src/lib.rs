@@ -44,6 +44,7 @@ mod reconcile;
 mod recorder;
 mod runner;
 mod running;
+mod selected;
 mod signals;
 mod telemetry;
 #[cfg(feature = "testing")]
@@ -52,7 +53,8 @@ mod trigger;
 
 pub use assemble::{Runnable, Wiring};
 pub use boatswain_cache::{
-    ConnectOptions, InformerStatus, Key, Lister, Live, LiveError, Predicate, ReadError, Reference,
+    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Predicate, ReadError,
+    Reference, Scope, Selection, SelectionError, StoreOptions, Transform, ViewError,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::limit::Exponential;
@@ -66,6 +68,7 @@ pub use manager::Manager;
 pub use options::{LogFormat, ManagerArgs, Options};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
 pub use running::{Handle, Observer, Running};
+pub use selected::SelectError;
 
 /// Every name a first controller needs.
 pub mod prelude {

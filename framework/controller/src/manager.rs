@@ -300,25 +300,22 @@ impl Launch {
             grace: options.grace,
             closing: closing.clone(),
         };
+        for controller in &controllers {
+            controller.declare(&mut yard.informers)?;
+        }
         let branches: Vec<_> = controllers
             .into_iter()
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
-        let used = yard.informers.into_used();
-        let cores: Vec<_> = used
-            .iter()
-            .map(|informer| informer.core().clone())
-            .collect();
+        let used = yard.informers.into_views();
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
-        let scraped = cores.clone();
-        register_informers(move || scraped.clone(), &clock, &telemetry.registry)?;
-        for core in &cores {
-            let check = informers::checker(core.clone(), clock.clone());
-            let name = format!("informer/{}", informers::name(core));
-            telemetry.ready.add(name, check);
-        }
+        let scraped = shared.clone();
+        register_informers(move || scraped.cores(), &clock, &telemetry.registry)?;
+        let checked = shared.clone();
+        let checks = informers::checks(move || checked.cores(), clock.clone());
+        telemetry.ready.add_all(checks);
         register_recorder(&recorder, &telemetry.registry)?;
         let parts = Parts {
             client,
@@ -326,7 +323,7 @@ impl Launch {
             recorder,
             connection,
             crew,
-            informers: shared,
+            informers: shared.clone(),
             listener: listener.map(Arc::new),
         };
         let root = root(parts, branches);
@@ -344,7 +341,7 @@ impl Launch {
             tree: tree.observer(),
             clock,
             telemetry,
-            cores,
+            informers: shared,
         };
         Ok(Running {
             tree,

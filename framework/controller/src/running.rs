@@ -1,8 +1,8 @@
 //! A manager that runs: what it shows, and how it is stopped.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, time::Duration};
 
-use boatswain_cache::{InformerCore, InformerStatus, SharedInformer};
+use boatswain_cache::{InformerStatus, SharedInformers, View};
 use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
 use prometheus::TextEncoder;
 
@@ -21,7 +21,7 @@ pub struct Observer {
     pub(crate) tree: boatswain_supervision::Observer,
     pub(crate) clock: Clock,
     pub(crate) telemetry: Telemetry,
-    pub(crate) cores: Vec<Arc<InformerCore>>,
+    pub(crate) informers: SharedInformers,
 }
 
 impl Observer {
@@ -47,10 +47,9 @@ impl Observer {
             .unwrap_or_default()
     }
 
-    /// The state of each informer.
+    /// The state of each informer that is in use; of none after the end.
     pub fn informers(&self) -> Vec<InformerStatus> {
-        let now = self.clock.now();
-        self.cores.iter().map(|core| core.status(now)).collect()
+        self.informers.status(self.clock.now())
     }
 
     /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
@@ -65,7 +64,7 @@ pub struct Running {
     pub(crate) tree: Tree,
     pub(crate) observer: Observer,
     /// They run while these are kept.
-    pub(crate) _informers: Vec<SharedInformer>,
+    pub(crate) _informers: Vec<View>,
     pub(crate) closing: Closing,
     pub(crate) grace: Duration,
 }

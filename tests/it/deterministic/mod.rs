@@ -4,6 +4,7 @@ mod crashes;
 mod guarantees;
 mod isolation;
 mod predicates;
+mod selections;
 mod stops;
 
 use std::{

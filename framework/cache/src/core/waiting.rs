@@ -141,8 +141,8 @@ impl InformerCore {
         .await
     }
 
-    /// Waits until what is stored of `key` satisfies a condition. It is asked after every batch, so it should be quick; before the informer is synced nothing
-    /// is asked, for then absence means nothing.
+    /// Waits until what is stored of `key` satisfies a condition. It is asked after every batch, while the informer waits for the answer: it should be
+    /// quick and not call back into the informer. Before the informer is synced nothing is asked, for then absence means nothing.
     ///
     /// # Errors
     ///

@@ -48,6 +48,7 @@ impl Reflector {
         fifo: Address<DeltaFifo>,
         link: &Link,
     ) -> Self {
+        let options = options.countable();
         let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
         let (shared, age) = (core.clone(), clock.clone());
         link.report("informer", move || {
@@ -277,6 +278,7 @@ fn cause(end: &End) -> &'static str {
         End::Error(_) => "error",
         End::Unreadable => "unreadable",
         End::Silent => "silent",
+        End::SetBack => "set_back",
         End::Asked => "asked",
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Key, Object};
+use boatswain_cache::{Key, Object, View};
 use boatswain_supervision::Entropy;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
@@ -38,7 +38,7 @@ pub(crate) struct DispatchCore {
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     /// Every cache the reconciler reads: no key runs before all of them are synced.
-    pub(crate) caches: Vec<Arc<InformerCore>>,
+    pub(crate) caches: Vec<View>,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,

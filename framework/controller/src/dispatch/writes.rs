@@ -1,14 +1,14 @@
 //! Read your writes: what a key's last run wrote, and whether the caches show it yet.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 
-use boatswain_cache::{InformerCore, Key, Kind, Version};
+use boatswain_cache::{InformerCore, Key, Kind, Version, View};
 use dashmap::DashMap;
 
 /// Writes of one run that are remembered; a run that writes more waits for these.
@@ -18,7 +18,7 @@ const REMEMBERED: usize = 64;
 const SWEEP: usize = 1024;
 
 pub(crate) struct Writes {
-    caches: HashMap<Kind, Vec<Arc<InformerCore>>>,
+    caches: Vec<View>,
     by_key: DashMap<Key, Vec<Written>>,
     /// As many keys as this are looked through for those whose writes the caches show: most of them never run again.
     sweep: AtomicUsize,
@@ -31,8 +31,8 @@ struct Written {
 }
 
 impl Writes {
-    /// Over the caches of the kinds a controller reads. A kind without a cache is not waited for.
-    pub(crate) fn new(caches: HashMap<Kind, Vec<Arc<InformerCore>>>) -> Self {
+    /// Over the caches a controller reads. A kind without a cache is not waited for.
+    pub(crate) fn new(caches: Vec<View>) -> Self {
         Self {
             caches,
             by_key: DashMap::new(),
@@ -40,27 +40,38 @@ impl Writes {
         }
     }
 
-    /// Remembers that the run of `key` wrote `object` of `kind` at `version`.
-    pub(crate) fn record(&self, key: &Key, kind: &Kind, object: &Key, version: Version) {
-        let Some(cache) = self
-            .caches
-            .get(kind)
-            .into_iter()
-            .flatten()
-            .find(|cache| cache.scope().contains(object.namespace()))
-        else {
+    /// Remembers that the run of `key` wrote `object` of `kind` at `version`, with these labels.
+    pub(crate) fn record(
+        &self,
+        key: &Key,
+        kind: &Kind,
+        object: &Key,
+        labels: &BTreeMap<String, String>,
+        version: &Version,
+    ) {
+        // what neither was nor is selected will never show
+        let shows = |cache: &Arc<InformerCore>| {
+            cache.kind() == kind
+                && cache.scope().contains(object.namespace())
+                && (cache.get(object).is_some() || cache.selection().meets_labels(labels))
+        };
+        let mut written = Vec::new();
+        for view in &self.caches {
+            let cores = view.cores();
+            let caches = cores.iter().filter(|cache| shows(cache));
+            written.extend(caches.map(|cache| Written {
+                cache: cache.clone(),
+                object: object.clone(),
+                version: version.clone(),
+            }));
+        }
+        if written.is_empty() {
             return;
-        };
-        let written = Written {
-            cache: cache.clone(),
-            object: object.clone(),
-            version,
-        };
+        }
         {
             let mut writes = self.by_key.entry(key.clone()).or_default();
-            if writes.len() < REMEMBERED {
-                writes.push(written);
-            }
+            let room = REMEMBERED.saturating_sub(writes.len());
+            writes.extend(written.into_iter().take(room));
         }
         if self.by_key.len() >= self.sweep.load(Relaxed) {
             self.by_key

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+type Checked = (String, Result<(), String>);
+type Check = Arc<dyn Fn() -> Vec<Checked> + Send + Sync>;
 
 /// The checks behind `/healthz` or `/readyz`.
 #[derive(Clone, Default)]
-pub(crate) struct Checks(Arc<RwLock<Vec<(String, Check)>>>);
+pub(crate) struct Checks(Arc<RwLock<Vec<Check>>>);
 
 impl Checks {
     pub(crate) fn add(
@@ -17,8 +18,14 @@ impl Checks {
         name: impl Into<String>,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) {
-        let mut checks = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        checks.push((name.into(), Arc::new(check)));
+        let name = name.into();
+        self.add_all(move || vec![(name.clone(), check())]);
+    }
+
+    /// Adds checks that come and go: those there are at the probe.
+    pub(crate) fn add_all(&self, checks: impl Fn() -> Vec<Checked> + Send + Sync + 'static) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::new(checks));
     }
 
     /// Whether all pass, and a page in the manner of the API server's own `/readyz?verbose`, here called `name`.
@@ -30,9 +37,9 @@ impl Checks {
             .clone();
         let mut passes = true;
         let mut page = String::new();
-        for (check_name, check) in checks {
+        for (check_name, checked) in checks.iter().flat_map(|check| check()) {
             // writing to a String cannot fail
-            let _ = match check() {
+            let _ = match checked {
                 Ok(()) => writeln!(page, "[+]{check_name} ok"),
                 Err(why) => {
                     passes = false;

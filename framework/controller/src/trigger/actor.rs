@@ -3,7 +3,7 @@
 use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_cache::{Batch, Cause, Change, InformerCore, Key, Predicate, Subscription};
+use boatswain_cache::{Batch, Cause, Change, Key, Predicate, Subscription, View};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
-    informers,
     reconcile::Causes,
 };
 
@@ -31,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a trigger works on; it outlives the trigger's incarnations, so that a change in hand is mapped again after a crash.
 pub(crate) struct Feed {
-    /// The name of the informer.
+    /// The name of what is selected.
     pub(crate) source: String,
     subscription: Subscription,
     wake: Arc<Notify>,
@@ -42,10 +41,11 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// What `controller` hears of `core`. `resync` is the period of the second look at every key, where this is the watch of the
+    /// What `controller` hears of `view`, which is called `source`. `resync` is the period of the second look at every key, where this is the watch of the
     /// controller's own kind.
     pub(crate) fn new(
-        core: &Arc<InformerCore>,
+        view: &View,
+        source: String,
         controller: &str,
         when: Option<Predicate>,
         mapping: Mapping,
@@ -54,8 +54,8 @@ impl Feed {
         let wake = Arc::new(Notify::new());
         let notify = wake.clone();
         Self {
-            source: informers::name(core),
-            subscription: core.subscribe(controller, move || notify.notify_one()),
+            source,
+            subscription: view.subscribe(controller, move || notify.notify_one()),
             wake,
             sieve: Sieve::new(when),
             mapping,

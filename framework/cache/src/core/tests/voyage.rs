@@ -564,10 +564,10 @@ fn sail(seeds: std::ops::Range<u64>, restores: bool) {
 
 #[test]
 fn after_any_voyage_store_and_subscriber_are_as_the_server_and_every_end_was_told_once() {
-    sail(0..60_000, false);
+    sail(0..120_000, false);
 }
 
 #[test]
 fn so_they_are_after_a_voyage_with_a_server_that_goes_back_in_time() {
-    sail(1_000_000..1_040_000, true);
+    sail(1_000_000..1_080_000, true);
 }

@@ -6,46 +6,6 @@ use super::*;
 use crate::core::WaitError;
 use crate::delta::Change;
 use crate::status::InformerState;
-use crate::store::StoreOptions;
-use crate::transform::Transform;
-
-#[test]
-fn what_is_said_of_a_selection_holds_in_every_scope_and_only_before_it_is_in_use() {
-    run(|options| async {
-        let rig = Rig::start(options).await;
-        rig.map("one", json!({}));
-        let bare = || StoreOptions {
-            transform: Transform::default().without("data"),
-            ..StoreOptions::default()
-        };
-        assert!(rig.informers.keep(maps(), bare()));
-        let view = rig
-            .informers
-            .view(maps(), [Scope::namespace("default")])
-            .unwrap();
-        let whole = rig.informers.informer(labelled("web"));
-        view.wait_synced().await;
-        let one = view.lister::<ConfigMap>().get(&key("one")).unwrap();
-        assert_eq!(one.unwrap().data, None);
-
-        assert!(
-            !rig.informers.keep(maps(), StoreOptions::default()),
-            "in use"
-        );
-        assert!(
-            !rig.informers.keep(labelled("web"), bare()),
-            "another selection, in use, too"
-        );
-        drop((view, whole));
-        rig.until("stopped", || rig.running().is_empty()).await;
-        assert!(rig.informers.keep(maps(), StoreOptions::default()));
-        let again = rig.informers.informer(maps());
-        again.wait_synced().await;
-        let one = again.lister::<ConfigMap>().get(&key("one")).unwrap();
-        assert!(one.unwrap().data.is_some());
-        rig.stop().await;
-    });
-}
 
 #[test]
 fn an_informer_whose_tree_was_stopped_is_neither_fresh_nor_watching() {

@@ -9,8 +9,9 @@ use prometheus::Registry;
 use super::families::{Families, Labels, Scraped};
 use crate::informers;
 
-/// The name tells informers of one kind apart; it is what the tree calls them.
-const INFORMER: &[&str] = &["name", "group", "version", "resource", "scope"];
+/// Together with the version the name tells informers apart, as in the page of readiness; the selector says what is selected beyond kind and scope, and is
+/// empty for all objects, whole.
+const INFORMER: &[&str] = &["name", "group", "version", "resource", "scope", "selector"];
 
 /// Digits of a resourceVersion that a floating-point number holds exactly.
 const DIGITS: usize = 15;
@@ -43,11 +44,12 @@ impl Seen {
         let kind = core.kind();
         Self {
             labels: vec![
-                informers::name(core),
+                informers::name(core.selection()),
                 kind.group.clone(),
                 kind.version.clone(),
                 kind.plural.clone(),
                 status.scope.clone(),
+                status.selector.clone(),
             ],
             status,
         }
