@@ -455,6 +455,12 @@ fn a_namespace_that_comes_while_the_manager_runs_is_reconciled_shown_and_measure
             },
             ..ConfigMap::default()
         };
+        stage
+            .sim
+            .create(serde_json::json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" },
+            }))
+            .expect("created");
         shop.create(&PostParams::default(), &map)
             .await
             .expect("created");
