@@ -1,5 +1,11 @@
-//! Runnable lessons in Boatswain; each is one file, run with `cargo run -p boatswain-examples --example NAME`.
+//! Runnable lessons in Boatswain; each is one file.
+//!
+//! By `cargo run -p boatswain-examples --example NAME`, on a cluster:
 //!
 //! - `size_label`: a whole controller in under 40 lines.
 //! - `owned_configmap`: a custom resource that owns a ConfigMap through an owner reference.
-//! - `supervised_counter`: actors under a supervisor, without any cluster: one crashes, and its tree is printed as it heals.
+//!
+//! Of the crates below, without any cluster:
+//!
+//! - `cargo run -p boatswain-cache --example harbour_cache`: the cache alone: what it mirrors, finds, tells and waits for.
+//! - `cargo run -p boatswain-supervision --example supervised_counter`: actors under a supervisor: one crashes, and its tree is printed as it heals.

@@ -33,9 +33,9 @@ pub use freshness::Freshness;
 pub use waiting::WaitError;
 
 /// Keys of a list that may be pending between reflector and store at once.
-const LIST_WINDOW: usize = 1024;
+const LIST_WINDOW: usize = 512;
 /// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
-const WATCH_WINDOW: usize = 16 * 1024;
+const WATCH_WINDOW: usize = 2048;
 
 /// The part of an informer that outlives every incarnation of its actors, and what readers hold.
 ///
@@ -99,6 +99,8 @@ struct Health {
     /// When the list or watch at hand began, and what had been told before it.
     list_begun: Option<(Instant, u64)>,
     watch_begun: Option<(Instant, u64)>,
+    /// The reflector that keeps the store up to date.
+    keeper: Option<u64>,
     /// Number of the open watch.
     watch: Option<u64>,
     pending: (usize, usize),
@@ -188,7 +190,7 @@ impl InformerCore {
         self.progress.borrow().low_water.clone()
     }
 
-    /// Waits until [`InformerCore::synced`].
+    /// Waits until [`InformerCore::synced`], for ever if need be; [`InformerCore::synced_within`] is bounded and says why.
     ///
     /// # Cancellation safety
     ///
@@ -351,6 +353,25 @@ impl InformerCore {
         watch
     }
 
+    /// A reflector begins to keep the store up to date; returns its number for [`InformerCore::left`].
+    pub(crate) fn kept(&self) -> u64 {
+        let keeper = self.number();
+        lock(&self.health).keeper = Some(keeper);
+        self.lost();
+        keeper
+    }
+
+    /// The reflector of this number is no more. One that ends late, after another has begun, changes nothing.
+    pub(crate) fn left(&self, keeper: u64) {
+        let mut health = lock(&self.health);
+        if health.keeper == Some(keeper) {
+            health.keeper = None;
+            health.state = InformerState::Starting;
+            drop(health);
+            self.lost();
+        }
+    }
+
     /// The store is no longer kept up to date.
     pub(crate) fn lost(&self) {
         lock(&self.health).watch = None;
@@ -360,7 +381,14 @@ impl InformerCore {
 
     pub(crate) fn note_undecodable(&self, object: &Object, error: &DecodeError) {
         let noted = (object.meta().resource_version.clone(), error.reason.clone());
-        let before = lock(&self.undecodable).insert(object.key().clone(), noted.clone());
+        let mut undecodable = lock(&self.undecodable);
+        // a reader may hold a state that was replaced or deleted since: nobody would ever take its note away
+        let stored = self.reader.get(object.key());
+        if !stored.is_some_and(|stored| stored.is_same_state(object)) {
+            return;
+        }
+        let before = undecodable.insert(object.key().clone(), noted.clone());
+        drop(undecodable);
         if before.as_ref() != Some(&noted) {
             self.count(|counters| counters.undecoded += 1);
             tracing::warn!(resource = %self.kind(), key = %error.key, reason = %error.reason, "object does not decode; others go on");

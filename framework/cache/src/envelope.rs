@@ -33,6 +33,8 @@ pub struct BadObject {
     pub reason: String,
     /// Whether the bytes are no JSON, so that they may have swallowed what followed them.
     pub damaged: bool,
+    /// Whether it is an object, but of another kind than it should be: its name says nothing.
+    pub foreign: bool,
 }
 
 /// Finds an object that is known already in exactly this state.
@@ -65,6 +67,18 @@ fn bad(json: &[u8], reason: String, damaged: bool) -> BadObject {
         version: found.version(),
         reason,
         damaged,
+        foreign: false,
+    }
+}
+
+/// An object of another kind, whatever its name is.
+pub(crate) fn foreign() -> BadObject {
+    BadObject {
+        key: None,
+        version: None,
+        reason: "it is of another kind".to_owned(),
+        damaged: false,
+        foreign: true,
     }
 }
 
@@ -80,6 +94,15 @@ pub(crate) fn identify(shell: &Shell<'_>) -> Result<(Key, Meta), &'static str> {
     let version = text(&meta.resource_version)
         .filter(|version| !version.is_empty())
         .ok_or("metadata.resourceVersion is missing")?;
+    let namespace = text(&meta.namespace);
+    if [Some(name), namespace]
+        .into_iter()
+        .flatten()
+        .any(|part| part.contains('/'))
+    {
+        // two of them could have one key
+        return Err("metadata.name or metadata.namespace has a slash in it");
+    }
     let deleted = text(&meta.deletion_timestamp).map(str::parse::<Timestamp>);
     let identity = Meta {
         uid: Uid::from(text(&meta.uid).unwrap_or_default()),
@@ -89,7 +112,7 @@ pub(crate) fn identify(shell: &Shell<'_>) -> Result<(Key, Meta), &'static str> {
             .transpose()
             .map_err(|_| "metadata.deletionTimestamp is no RFC 3339 time")?,
     };
-    Ok((Key::new(text(&meta.namespace), name), identity))
+    Ok((Key::new(namespace, name), identity))
 }
 
 /// The few members that are read of every object.
@@ -97,7 +120,8 @@ pub(crate) fn identify(shell: &Shell<'_>) -> Result<(Key, Meta), &'static str> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Shell<'a> {
     api_version: Option<IgnoredAny>,
-    kind: Option<IgnoredAny>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
 }
@@ -113,6 +137,12 @@ impl<'a> Shell<'a> {
     /// Whether the object does not say of which kind it is.
     pub(crate) fn is_untyped(&self) -> bool {
         self.api_version.is_none() && self.kind.is_none()
+    }
+
+    /// The kind that the object says it is of.
+    pub(crate) fn kind(&self) -> Option<Cow<'a, str>> {
+        let text: Text<'a> = serde_json::from_str(self.kind?.get()).ok()?;
+        Some(text.0)
     }
 
     /// Where the managed fields stand in `json`, which the shell was read from, with one comma; empty if there are none.

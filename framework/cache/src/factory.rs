@@ -15,6 +15,7 @@ use crate::lister::Lister;
 use crate::selection::Selection;
 use crate::status::InformerStatus;
 use crate::store::StoreOptions;
+use crate::subscription::{SubscribeOptions, Subscription};
 use crate::sync::lock;
 use crate::view::{View, ViewError};
 
@@ -153,10 +154,10 @@ impl SharedInformers {
     /// When scopes overlap: all namespaces and one of them.
     pub fn view(
         &self,
-        selection: &Selection,
+        selection: impl Into<Selection>,
         scopes: impl IntoIterator<Item = Scope>,
     ) -> Result<View, ViewError> {
-        let view = View::new();
+        let (view, selection) = (View::new(), selection.into());
         for scope in scopes {
             view.add(self.informer(selection.clone().within(scope)))?;
         }
@@ -231,6 +232,25 @@ impl SharedInformer {
     #[must_use]
     pub fn lister<K>(&self) -> Lister<K> {
         self.view().lister()
+    }
+
+    /// A subscriber, which keeps the informer running; see [`View::subscribe`].
+    pub fn subscribe(
+        &self,
+        name: impl Into<String>,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> Subscription {
+        self.view().subscribe(name, notify)
+    }
+
+    /// As [`SharedInformer::subscribe`], told as `options` say.
+    pub fn subscribe_with(
+        &self,
+        name: impl Into<String>,
+        options: SubscribeOptions,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> Subscription {
+        self.view().subscribe_with(name, options, notify)
     }
 }
 

@@ -37,6 +37,9 @@ pub enum Item<'a> {
 
 /// Who takes the items of a list; see [`ListSplitter::push_to`].
 pub trait Sink {
+    /// Is told of which kind the list says it is, if it does so before its items.
+    fn kind(&mut self, _: &str) {}
+
     /// Takes an item.
     fn item(&mut self, item: Item<'_>);
 

@@ -220,7 +220,11 @@ fn identity(value: &Value) -> Option<(Key, String)> {
     if let Some(time) = text("deletionTimestamp")? {
         time.parse::<jiff::Timestamp>().ok()?;
     }
-    Some((Key::new(text("namespace")?, name), version.to_owned()))
+    let namespace = text("namespace")?;
+    if name.contains('/') || namespace.is_some_and(|namespace| namespace.contains('/')) {
+        return None;
+    }
+    Some((Key::new(namespace, name), version.to_owned()))
 }
 
 fn name_of(value: &Value) -> Option<Key> {

@@ -64,6 +64,21 @@ impl Default for InformerOptions {
     }
 }
 
+impl InformerOptions {
+    /// Longer times mean no more than this one, and what is added to them stays within what a clock can count.
+    const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+    /// The same with times that can be counted with: "never" is often written as the longest there is.
+    pub(crate) fn countable(self) -> Self {
+        Self {
+            answer: self.answer.min(Self::LONGEST),
+            silence: self.silence.min(Self::LONGEST),
+            spread: self.spread.min(Self::LONGEST),
+            ..self
+        }
+    }
+}
+
 /// The actors that keep `core` up to date, as one supervisor that is called as its [selection](crate::Selection::id): the delta FIFO, the indexer and the reflector, each
 /// depending on the ones before it.
 ///

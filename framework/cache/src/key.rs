@@ -12,7 +12,7 @@ mod tests;
 ///
 /// A clone costs one reference count, and the text is freed with the last holder: there is no table of names that could grow.
 /// Written and parsed as `namespace/name`, or `name` alone for kinds without namespaces; Kubernetes allows no slash in either.
-/// Keys sort by namespace, then by name. The uid is no part of it: two incarnations of a name share the key.
+/// Keys of a kind sort by namespace, then by name. The uid is no part of it: two incarnations of a name share the key.
 #[derive(Clone)]
 pub struct Key(Arc<str>);
 
@@ -24,6 +24,16 @@ impl Key {
             Some(namespace) => Self(Arc::from(format!("{namespace}/{name}"))),
             None => Self(Arc::from(name)),
         }
+    }
+
+    /// The key of a typed or dynamic object. One without a name, such as one that no server has seen yet, has an empty name, which nothing stored has.
+    #[must_use]
+    pub fn of<K: kube::Resource>(object: &K) -> Self {
+        let meta = object.meta();
+        Self::new(
+            meta.namespace.as_deref(),
+            meta.name.as_deref().unwrap_or_default(),
+        )
     }
 
     /// Reads `namespace/name` or `name`.
@@ -94,8 +104,24 @@ impl Ord for Key {
         if self.is_same_text(other) {
             return Ordering::Equal;
         }
-        self.parts().cmp(&other.parts())
+        let (mine, theirs) = (self.0.as_bytes(), other.0.as_bytes());
+        let at = common(mine, theirs);
+        // a namespace that ends comes before every one that goes on
+        let rank = |text: &[u8]| match text.get(at) {
+            None => 0,
+            Some(b'/') => 1,
+            Some(byte) => u16::from(*byte) + 2,
+        };
+        rank(mine).cmp(&rank(theirs))
     }
+}
+
+/// How many bytes two texts begin with in common. Names of a kind begin alike and stores compare them often, so it looks at eight at a time.
+fn common(mine: &[u8], theirs: &[u8]) -> usize {
+    let words = mine.chunks_exact(8).zip(theirs.chunks_exact(8));
+    let at = 8 * words.take_while(|(mine, theirs)| mine == theirs).count();
+    let rest = mine.iter().skip(at).zip(theirs.iter().skip(at));
+    at + rest.take_while(|(mine, theirs)| mine == theirs).count()
 }
 
 impl PartialOrd for Key {

@@ -49,6 +49,28 @@ impl Kind {
         }
     }
 
+    /// A kind that discovery found, such as by `kube::discovery::pinned_kind`, which knows whether its objects live in namespaces.
+    ///
+    /// ```no_run
+    /// # use boatswain_cache::Kind;
+    /// # async fn example(client: &kube::Client) -> kube::Result<()> {
+    /// let cranes = kube::core::GroupVersionKind::gvk("harbour.example.com", "v1", "Crane");
+    /// let (resource, capabilities) = kube::discovery::pinned_kind(client, &cranes).await?;
+    /// let cranes = Kind::discovered(&resource, &capabilities);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn discovered(
+        resource: &kube::core::ApiResource,
+        capabilities: &kube::discovery::ApiCapabilities,
+    ) -> Self {
+        Self {
+            namespaced: capabilities.scope == kube::discovery::Scope::Namespaced,
+            ..Self::from(resource)
+        }
+    }
+
     /// The kind of a type known at compile time, from `k8s-openapi` or `#[derive(CustomResource)]`.
     #[must_use]
     pub fn of<K: kube::Resource<DynamicType = ()> + 'static>() -> Self {
@@ -129,6 +151,11 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// The objects of one namespace: short for [`Scope::Namespace`].
+    pub fn namespace(name: impl Into<String>) -> Self {
+        Self::Namespace(name.into())
+    }
+
     /// Whether objects in `namespace` belong to this scope.
     #[must_use]
     pub fn contains(&self, namespace: Option<&str>) -> bool {

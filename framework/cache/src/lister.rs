@@ -209,7 +209,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         self.decode(&object).map(Some).map_err(ReadError::from)
     }
 
-    /// All objects, sorted by key. Those that are no `K` are left out; [`InformerStatus`](crate::InformerStatus) names them. An object whose newest
+    /// All objects, sorted by key. Those that are no `K` are left out; [`InformerStatus`](crate::InformerStatus) names them, and [`Lister::snapshot`] hands out
+    /// their errors instead. Read as the wrong type, such as metadata-only objects as whole ones, that is all of them. An object whose newest
     /// state cannot be read at all is listed in its last readable one.
     ///
     /// # Errors

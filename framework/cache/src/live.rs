@@ -125,6 +125,15 @@ impl<K> Live<K> {
         }
     }
 
+    /// Reads the kind that is known from `K`.
+    #[must_use]
+    pub fn of(client: kube::Client, clock: Clock) -> Self
+    where
+        K: kube::Resource<DynamicType = ()> + 'static,
+    {
+        Self::new(client, Kind::of::<K>(), clock)
+    }
+
     /// How long a read may take from the request to the last byte, 10 s by default.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {

@@ -2,22 +2,33 @@
 
 use std::sync::Arc;
 
-use crate::envelope::{BadObject, Known, Shell, identify, refuse};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
 use crate::object::{Object, Recall};
-use crate::selection::Selection;
+use crate::selection::{Form, Selection};
 use crate::store::body::Body;
 use crate::store::memo::Memo;
 use crate::transform::Transform;
 
 /// The first hand an object goes through, on the thread that hears from the server: no code of users runs here.
 #[derive(Clone)]
-pub(crate) struct Opener(Arc<Rules>);
+pub(crate) struct Opener {
+    rules: Arc<Rules>,
+    /// Objects that do not say of which kind they are come from a list of another kind.
+    strange: bool,
+}
 
 struct Rules {
     transform: Transform,
     /// `"kind":"Pod","apiVersion":"v1",`: lists leave it to their reader. In the order in which watches say it, so that a state has the same
     /// bytes whichever of them told it.
     types: Option<Box<[u8]>>,
+    /// Kinds that objects may be of; whatever, where it is empty.
+    kinds: Vec<String>,
+    /// How objects are called of which nothing but metadata is wanted.
+    outline: Option<String>,
     sensitive: bool,
     recall: Recall,
 }
@@ -35,12 +46,37 @@ impl Opener {
             let (version, kind) = (quoted(&version), quoted(&kind));
             format!("\"kind\":{kind},\"apiVersion\":{version},").into_bytes()
         });
-        Self(Arc::new(Rules {
+        let kinds =
+            selection.map(|selection| vec![selection.types().1, selection.kind().kind.clone()]);
+        let outline = selection.filter(|selection| selection.form() == Form::Metadata);
+        let rules = Rules {
             transform,
             types: types.map(Into::into),
+            kinds: kinds.unwrap_or_default(),
+            outline: outline.map(|selection| selection.types().1),
             sensitive,
             recall: memo.map_or(Recall::Never, Recall::Memo),
-        }))
+        };
+        Self {
+            rules: Arc::new(rules),
+            strange: false,
+        }
+    }
+
+    /// What comes now is from a list that calls itself `list`: objects of built-in kinds leave it to their list to say what they are.
+    pub(crate) fn listed_as(&mut self, list: &str) {
+        let own = |kind: &String| list.strip_suffix("List") == Some(kind);
+        self.strange =
+            list != "List" && !self.rules.kinds.is_empty() && !self.rules.kinds.iter().any(own);
+    }
+
+    fn is_foreign(&self, shell: &Shell<'_>) -> bool {
+        match shell.kind() {
+            None => self.strange,
+            Some(kind) => {
+                !self.rules.kinds.is_empty() && !self.rules.kinds.iter().any(|own| *own == kind)
+            }
+        }
     }
 
     /// Reads identity and version of the object in `json` and keeps a copy of what is wanted of it.
@@ -55,6 +91,9 @@ impl Opener {
     /// The same, unless `known` has the object already: then its bytes are not copied.
     pub(crate) fn open_unless(&self, json: &[u8], known: Known<'_>) -> Result<Object, BadObject> {
         let shell = Shell::read(json)?;
+        if self.is_foreign(&shell) {
+            return Err(foreign());
+        }
         self.keep(json, &shell, known)
             .map_err(|reason| refuse(json, reason.to_owned()))
     }
@@ -62,7 +101,10 @@ impl Opener {
     /// The object that `bytes` begin with and how many they are; `None` if it does not end in them, or is bad.
     pub(crate) fn front(&self, bytes: &[u8], known: Known<'_>) -> Option<(Object, usize)> {
         let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Shell<'_>>();
-        let shell = values.next()?.ok()?;
+        let shell = values
+            .next()?
+            .ok()
+            .filter(|shell| !self.is_foreign(shell))?;
         let length = values.byte_offset();
         let object = self.keep(bytes.get(..length)?, &shell, known).ok()?;
         Some((object, length))
@@ -81,20 +123,20 @@ impl Opener {
             return Ok(object);
         }
         let copy = self.copy(json, shell);
-        let body = if self.0.sensitive {
+        let body = if self.rules.sensitive {
             Body::sealed(copy)
         } else {
             Body::plain(copy)
         };
-        Ok(Object::new(key, meta, body, self.0.recall.clone()))
+        Ok(Object::new(key, meta, body, self.rules.recall.clone()))
     }
 
     fn copy(&self, json: &[u8], shell: &Shell<'_>) -> Vec<u8> {
-        let types = match &self.0.types {
+        let types = match &self.rules.types {
             Some(types) if shell.is_untyped() => &types[..],
             _ => &[],
         };
-        let cut = match self.0.transform.drops_managed_fields() {
+        let cut = match self.rules.transform.drops_managed_fields() {
             true => shell.managed_fields(json),
             false => 0..0,
         };
@@ -107,12 +149,30 @@ impl Opener {
         kept.extend_from_slice(types);
         kept.extend_from_slice(json.get(start..cut.start.max(start)).unwrap_or_default());
         kept.extend_from_slice(json.get(cut.end.max(start)..).unwrap_or_default());
-        for path in self.0.transform.paths() {
+        for path in self.rules.transform.paths() {
             if let Some(cut) = path.cut(&kept) {
                 kept = cut;
             }
         }
-        kept
+        match &self.rules.outline {
+            Some(outline) if shell.kind().as_deref() != Some(outline) => self.outlined(&kept),
+            _ => kept,
+        }
+    }
+
+    /// The metadata of a whole object: a server that does not know how to leave the rest out sends it.
+    fn outlined(&self, json: &[u8]) -> Vec<u8> {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            metadata: Option<&'a RawValue>,
+        }
+        let whole: Option<Whole<'_>> = serde_json::from_slice(json).ok();
+        let metadata = whole
+            .and_then(|whole| whole.metadata)
+            .map_or("{}", RawValue::get);
+        let types = self.rules.types.as_deref().unwrap_or_default();
+        [b"{", types, b"\"metadata\":", metadata.as_bytes(), b"}"].concat()
     }
 }
 
@@ -175,5 +235,24 @@ mod tests {
         let (mut splitter, mut both) = (ListSplitter::new(60), Both(Vec::new()));
         splitter.push_to(body, &mut both).unwrap();
         assert!(both.0.is_empty());
+    }
+
+    #[test]
+    fn of_a_whole_object_an_informer_of_metadata_keeps_the_metadata() {
+        let kind = crate::kind::Kind::new("", "v1", "Secret", "secrets");
+        let selection = crate::selection::Selection::new(kind).metadata_only();
+        let opener = Opener::new(Some(&selection), Default::default(), false, None);
+        let metadata = r#""metadata":{"name":"a","resourceVersion":"1","labels":{"x":"y"}}"#;
+        let kept = format!(
+            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",{metadata}}}"#
+        );
+        for types in ["", r#""kind":"Secret","apiVersion":"v1","#] {
+            let whole = format!(r#"{{{types}"data":{{"a":"c2VjcmV0"}},{metadata}}}"#);
+            let object = opener.open(whole.as_bytes()).unwrap();
+            assert_eq!(object.json(), kept.as_bytes());
+            assert_eq!(object.labels()["x"], "y");
+        }
+        let object = opener.open(kept.as_bytes()).unwrap();
+        assert_eq!(object.json(), kept.as_bytes());
     }
 }

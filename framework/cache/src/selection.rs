@@ -170,6 +170,11 @@ impl Selection {
         self
     }
 
+    /// Those in one namespace: short for [`Selection::within`].
+    pub fn in_namespace(self, namespace: impl Into<String>) -> Self {
+        self.within(Scope::Namespace(namespace.into()))
+    }
+
     /// Those that also meet `conditions` on their labels: an [`Expression`], or a [`Selector`](kube::core::Selector) of several.
     ///
     /// # Errors
@@ -351,6 +356,12 @@ impl Selection {
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
             }
         }
+    }
+}
+
+impl From<&Selection> for Selection {
+    fn from(selection: &Selection) -> Self {
+        selection.clone()
     }
 }
 

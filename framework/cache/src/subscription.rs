@@ -1,5 +1,6 @@
 //! Who hears of changes, and what each has not heard yet.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
@@ -67,6 +68,13 @@ pub(crate) struct Shared {
     notify: Box<dyn Fn() + Send + Sync>,
     /// Told whenever nothing of the initial replay waits.
     settled: Notify,
+    /// Told whenever there may be something to take.
+    news: Notify,
+}
+
+thread_local! {
+    /// Subscribers this thread is waking.
+    static WOKEN: RefCell<Vec<*const Shared>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A subscriber as the informer's status shows it.
@@ -119,9 +127,18 @@ impl Shared {
         }
     }
 
-    /// Wakes the subscriber. Its panic is its own; what was told stays in the backlog.
+    /// Wakes the subscriber. Its panic is its own; what was told stays in the backlog. It is not woken by what it does when woken: a batch it takes and
+    /// drops there would wake it without end.
     pub(crate) fn wake(&self) {
-        if catch_unwind(AssertUnwindSafe(|| (self.notify)())).is_err() {
+        self.news.notify_one();
+        let me = std::ptr::from_ref(self);
+        if WOKEN.with_borrow(|woken| woken.contains(&me)) {
+            return;
+        }
+        WOKEN.with_borrow_mut(|woken| woken.push(me));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.notify)()));
+        WOKEN.with_borrow_mut(|woken| woken.retain(|other| *other != me));
+        if outcome.is_err() {
             tracing::error!(
                 subscriber = self.name,
                 "a subscriber's notification panicked; its changes wait for the next"
@@ -160,6 +177,7 @@ impl Subscription {
                 backlog: Mutex::new(Backlog::new(options.max_bytes)),
                 notify,
                 settled: Notify::new(),
+                news: Notify::new(),
             }),
             view,
         }
@@ -178,6 +196,36 @@ impl Subscription {
             ticket: Some(ticket),
             shared: Arc::downgrade(&self.shared),
         })
+    }
+
+    /// Waits for changes and takes those of up to `max` keys, at least one. The short way for one task that handles them: `notify` need do nothing then. While a
+    /// batch is in hand it waits for its end. It waits for as long as nothing happens, also when nothing can happen any more.
+    ///
+    /// ```
+    /// # async fn example(pods: &boatswain_cache::SharedInformer) {
+    /// let heard = pods.subscribe("printer", || {});
+    /// loop {
+    ///     let batch = heard.next(64).await;
+    ///     for (change, cause) in batch.changes() {
+    ///         println!("{change:?} ({cause:?})");
+    ///     }
+    ///     batch.ack();
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn next(&self, max: usize) -> Batch {
+        let max = max.max(1);
+        loop {
+            // what is told after the look leaves a permit behind
+            match self.take(max) {
+                Some(batch) => return batch,
+                None => self.shared.news.notified().await,
+            }
+        }
     }
 
     /// The batch was handled: it will not be told again.
@@ -322,6 +370,9 @@ impl Batch {
             let mut backlog = lock(&shared.backlog);
             backlog.ack(ticket);
             shared.note_settled(&backlog);
+            drop(backlog);
+            // what came meanwhile can be taken now
+            shared.news.notify_one();
         }
     }
 }

@@ -33,6 +33,12 @@ impl Version {
         }
     }
 
+    /// The state that an object is in, such as one a write was answered with; `None` for one that no server has seen yet.
+    #[must_use]
+    pub fn of<K: kube::Resource>(object: &K) -> Option<Self> {
+        object.meta().resource_version.as_deref().map(Self::new)
+    }
+
     /// The order of two versions, or `None` where only equality is known and they differ.
     #[must_use]
     pub fn cmp_known(&self, other: &Self) -> Option<Ordering> {

@@ -92,6 +92,9 @@ impl View {
 
     /// Adds an informer; every subscriber is told of its objects. False if the view has one of the same selection already.
     ///
+    /// Until it is synced, reads of the whole view are refused, for nobody knows its objects yet; those of other namespaces go on. Where readers must not
+    /// notice, wait until it is synced and add it then.
+    ///
     /// # Errors
     ///
     /// When it differs from the others in more than its scope, or its scope overlaps with one of theirs. Nothing is changed then.

@@ -101,7 +101,10 @@ impl InformerCore {
     pub(crate) fn tend(&self, after: Tended) -> Option<Tended> {
         match after {
             Tended::Checked => {
-                if !self.keeper.is_due(self.reader.size().objects) {
+                if !self
+                    .keeper
+                    .is_due(self.reader.size().objects, self.synced())
+                {
                     return None;
                 }
                 let stored = self.reader.list(None);

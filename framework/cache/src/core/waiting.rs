@@ -44,8 +44,18 @@ pub enum WaitError {
         /// What was waited for.
         key: Key,
     },
+    /// The object carries no version: it is what was sent, not what the server answered.
+    #[error(
+        "{resource} {key} carries no resourceVersion to wait for; pass the object that the server answered the write with"
+    )]
+    NoVersion {
+        /// The resource.
+        resource: String,
+        /// The object.
+        key: Key,
+    },
     /// It took too long.
-    #[error("{resource} in {scope} did not show it within {limit:?}: {why}")]
+    #[error("waited {limit:?} for {resource} in {scope} in vain: {why}")]
     TimedOut {
         /// The resource.
         resource: String,
@@ -94,6 +104,27 @@ impl InformerCore {
         .await
     }
 
+    /// Waits until reads show what a write was answered with, or something later: [`InformerCore::wait_for`] of the key and version that `written`, the
+    /// server's answer, carries.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::NoVersion`] when it carries none, and as [`InformerCore::wait_for`].
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_written<K: kube::Resource>(&self, written: &K) -> Result<(), WaitError> {
+        let key = Key::of(written);
+        match Version::of(written) {
+            Some(version) => self.wait_for(&key, &version).await,
+            None => Err(WaitError::NoVersion {
+                resource: self.kind().resource(),
+                key,
+            }),
+        }
+    }
+
     /// Waits until the incarnation `uid` of `key` is not in the store any more. An object with finalizers may take long to go.
     ///
     /// # Errors
@@ -110,8 +141,8 @@ impl InformerCore {
         .await
     }
 
-    /// Waits until what is stored of `key` satisfies a condition. It is asked after every batch, so it should be quick; before the informer is synced nothing
-    /// is asked, for then absence means nothing.
+    /// Waits until what is stored of `key` satisfies a condition. It is asked after every batch, while the informer waits for the answer: it should be
+    /// quick and not call back into the informer. Before the informer is synced nothing is asked, for then absence means nothing.
     ///
     /// # Errors
     ///
@@ -129,6 +160,38 @@ impl InformerCore {
             progress.synced && condition(self.reader.get(key).as_ref())
         })
         .await
+    }
+
+    /// Waits until [`InformerCore::synced`], for `limit` at most.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::TimedOut`], which says what stands in the way: missing rights, a kind the server does not know, no connection.
+    /// [`WaitError::Ended`] if the informer is retired before it is synced.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn synced_within(&self, clock: &Clock, limit: Duration) -> Result<(), WaitError> {
+        self.within(clock, limit, async {
+            let mut progress = self.progress.subscribe();
+            let last = progress
+                .wait_for(|progress| progress.synced || progress.ended)
+                .await;
+            // the sender lives as long as self
+            match last {
+                Ok(last) if !last.synced => Err(self.has_ended()),
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+
+    fn has_ended(&self) -> WaitError {
+        WaitError::Ended {
+            resource: self.kind().resource(),
+            scope: self.scope().to_string(),
+        }
     }
 
     /// Ends a wait after `limit` at the latest.
@@ -201,10 +264,7 @@ impl InformerCore {
             });
         }
         if last.ended && !reached(&last) {
-            return Err(WaitError::Ended {
-                resource: self.kind().resource(),
-                scope: self.scope().to_string(),
-            });
+            return Err(self.has_ended());
         }
         Ok(())
     }

@@ -16,7 +16,10 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn key(&self) -> Option<Key> {
         let name = self.name.as_deref().filter(|name| !name.is_empty())?;
-        if self.unsure {
+        let mut parts = [Some(name), self.namespace.as_deref()]
+            .into_iter()
+            .flatten();
+        if self.unsure || parts.any(|part| part.contains('/')) {
             return None;
         }
         Some(Key::new(self.namespace.as_deref(), name))

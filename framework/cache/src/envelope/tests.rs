@@ -162,3 +162,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn names_with_a_slash_are_refused_for_two_of_them_could_share_a_key() {
+    for (namespace, name) in [("a/b", "c"), ("a", "b/c"), ("", "a/b")] {
+        let json = serde_json::json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": "1"}});
+        let bad = super::open(json.to_string().as_bytes()).unwrap_err();
+        assert_eq!(bad.key, None);
+        assert!(bad.reason.contains("slash"), "{}", bad.reason);
+    }
+}

@@ -22,6 +22,8 @@ use crate::store::{Layout, StoreOptions};
 use crate::subscription::Subscription;
 use crate::transform::Transform;
 
+mod uses;
+
 /// Informers below a root, as a program has them, and their server.
 struct Rig {
     server: ApiSim,
@@ -476,7 +478,7 @@ fn a_namespace_is_added_and_removed_live_and_the_others_are_not_listed_again() {
         let scope = |name: &str| Scope::Namespace(name.into());
         let view = rig
             .informers
-            .view(&maps(), [scope("a"), scope("b")])
+            .view(maps(), [scope("a"), scope("b")])
             .unwrap();
         let subscription = view.subscribe("s", || {});
         view.wait_synced().await;

@@ -39,6 +39,7 @@ enum Place {
 enum Member {
     Items,
     Metadata,
+    Kind,
     Other,
 }
 
@@ -94,7 +95,7 @@ impl ListSplitter {
                     Some(length) => {
                         self.keep(&chunk[at..at + length]);
                         at += length;
-                        self.valued()?;
+                        self.valued(sink)?;
                     }
                     None => at = self.rest(chunk, at, Place::InValue(scan)),
                 },
@@ -177,14 +178,21 @@ impl ListSplitter {
         self.member = match name.as_str() {
             "items" => Member::Items,
             "metadata" => Member::Metadata,
+            "kind" => Member::Kind,
             _ => Member::Other,
         };
         self.place = Place::Colon;
         Ok(())
     }
 
-    fn valued(&mut self) -> Result<(), FrameError> {
+    fn valued(&mut self, sink: &mut impl Sink) -> Result<(), FrameError> {
         match self.member {
+            Member::Kind => {
+                if let Ok(kind) = serde_json::from_slice::<String>(self.outer()?) {
+                    sink.kind(&kind);
+                }
+                self.outer.clear();
+            }
             Member::Metadata => {
                 self.meta = Some(ListMeta::parse(self.outer()?)?);
                 self.outer.clear();

@@ -32,3 +32,17 @@ fn keys_of_one_namespace_sort_together() {
     let texts: Vec<_> = keys.iter().map(Key::as_str).collect();
     assert_eq!(texts, ["a", "a/b", "a/z", "a-b/a"]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn keys_sort_as_namespace_and_name_do(
+        one in ("[a-c.-]{1,10}", "[a-c.:-]{1,18}"),
+        two in ("[a-c.-]{1,10}", "[a-c.:-]{1,18}"),
+        namespaced: bool,
+    ) {
+        let key = |(namespace, name): &(String, String)| Key::new(namespaced.then_some(namespace.as_str()), name);
+        let (mine, theirs) = (key(&one), key(&two));
+        let parts = |key: &Key| (key.namespace().map(str::to_owned), key.name().to_owned());
+        proptest::prop_assert_eq!(mine.cmp(&theirs), parts(&mine).cmp(&parts(&theirs)));
+    }
+}

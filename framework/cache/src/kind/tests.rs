@@ -49,3 +49,22 @@ fn a_scope_contains_its_namespace_and_nothing_else() {
     assert!(one.contains(Some("default")) && !one.contains(Some("other")) && !one.contains(None));
     assert!(Scope::All.contains(None) && Scope::All.contains(Some("other")));
 }
+
+#[test]
+fn a_discovered_kind_knows_whether_its_objects_live_in_namespaces() {
+    use kube::core::{ApiResource, GroupVersionKind};
+    use kube::discovery::{ApiCapabilities, Scope};
+    let resource = ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("harbour.io", "v1", "Crane"),
+        "cranes",
+    );
+    let capabilities = |scope| ApiCapabilities {
+        scope,
+        subresources: Vec::new(),
+        operations: Vec::new(),
+    };
+    let local = Kind::discovered(&resource, &capabilities(Scope::Namespaced));
+    assert_eq!(local, Kind::new("harbour.io", "v1", "Crane", "cranes"));
+    let wide = Kind::discovered(&resource, &capabilities(Scope::Cluster));
+    assert_eq!(wide, local.cluster_wide());
+}

@@ -229,3 +229,21 @@ fn a_snapshot_shows_one_moment_whatever_happens_while_it_is_gone_through() {
     let rest: Vec<u32> = snapshot.map(|web| web.unwrap().spec.replicas).collect();
     assert_eq!(rest, [2, 1, 1]);
 }
+
+#[test]
+fn what_is_read_of_objects_that_are_gone_leaves_no_note_behind() {
+    let core = core("a");
+    let bad = [
+        ("one", json!({"replicas": "many"})),
+        ("two", json!({"replicas": "few"})),
+    ];
+    fill(&core, &bad);
+    let lister = Lister::<Web>::new(core.clone());
+    let mut snapshot = lister.snapshot(&Query::default()).unwrap();
+    assert!(snapshot.next().unwrap().is_err());
+    let now = boatswain_supervision::Clock::system().now();
+    assert_eq!(core.status(now).undecodable.len(), 1);
+    fill(&core, &[]);
+    assert!(snapshot.next().unwrap().is_err());
+    assert!(core.status(now).undecodable.is_empty());
+}

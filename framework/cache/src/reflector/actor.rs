@@ -48,6 +48,7 @@ impl Reflector {
         fifo: Address<DeltaFifo>,
         link: &Link,
     ) -> Self {
+        let options = options.countable();
         let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
         let (shared, age) = (core.clone(), clock.clone());
         link.report("informer", move || {
@@ -68,6 +69,7 @@ impl Reflector {
                 link: link.clone(),
                 clock,
                 entropy,
+                incarnation: 0,
                 session: 0,
                 lists: None,
                 asked: 0,
@@ -97,6 +99,13 @@ impl Actor for Reflector {
 }
 supervised!(Reflector);
 
+/// Stopped, crashed or killed: from here on nobody follows the server, until the next incarnation does.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.core.left(self.incarnation);
+    }
+}
+
 struct Run {
     core: Arc<InformerCore>,
     caller: Caller,
@@ -105,6 +114,8 @@ struct Run {
     link: Link,
     clock: Clock,
     entropy: Entropy,
+    /// By which the core knows who keeps it up to date; 0 before the run begins.
+    incarnation: u64,
     session: u64,
     /// Held while a list is read.
     lists: Option<OwnedSemaphorePermit>,
@@ -123,7 +134,7 @@ struct Run {
 
 impl Run {
     async fn run(mut self) {
-        self.core.lost();
+        self.incarnation = self.core.kept();
         let Ok(Position {
             session,
             version,
@@ -267,6 +278,7 @@ fn cause(end: &End) -> &'static str {
         End::Error(_) => "error",
         End::Unreadable => "unreadable",
         End::Silent => "silent",
+        End::SetBack => "set_back",
         End::Asked => "asked",
     }
 }

@@ -24,6 +24,14 @@ pub(crate) enum Failure {
     Foreign(String),
     #[error("{0}")]
     Frame(#[from] FrameError),
+    /// Pages without end.
+    #[error("the pages of the list lead back to one that was read already")]
+    Circle,
+    /// Objects of another kind than was asked for: none of them may be taken, and nothing follows from what is not among them.
+    #[error(
+        "the list that was answered is of another kind; is there a proxy in between, or is the informer's kind misspelt?"
+    )]
+    OtherKind,
     /// A cached list older than what is known.
     #[error(
         "the server's cached list at version {0} is older than what is known, or than its other pages"

@@ -62,6 +62,7 @@ pub(crate) fn read(line: Item<'_>, limit: usize, opener: &Opener, known: Known<'
                 version,
                 reason: describe(&error),
                 damaged: true,
+                foreign: false,
             });
         }
     };

@@ -100,6 +100,8 @@ pub(crate) enum End {
     Error(Failure),
     /// An event could not be understood and could not be put down to a key.
     Unreadable,
+    /// News older than what had been told, and yet unknown: versions of this server do not mean what they should.
+    SetBack,
     /// Nothing came for as long as silence is borne.
     Silent,
     /// A consistent list was asked for.

@@ -3,6 +3,9 @@
 //! The rules for versions are client-go's (its `reflector.go`), with these differences: a watch that ends is resumed whatever ended it, unless the
 //! version expired; streams that end early back off however politely they end; a cached list older than what is known is refused.
 
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use boatswain_supervision::Entropy;
@@ -39,6 +42,8 @@ enum State {
         token: Option<String>,
         /// Version of the first page, once there is one.
         at: Option<Version>,
+        /// What is left of every token so far.
+        tokens: HashSet<u64>,
     },
     /// A list that comes as a watch.
     Streaming {
@@ -68,6 +73,7 @@ impl State {
             reason,
             token: None,
             at: None,
+            tokens: HashSet::new(),
         }
     }
 }
@@ -212,6 +218,14 @@ impl Machine {
             .is_some_and(|known| version.is_before(known))
     }
 
+    /// Whether more is known than up to this version, or whether that cannot be told.
+    pub(crate) fn is_beyond(&self, version: &Version) -> bool {
+        !self
+            .version
+            .as_ref()
+            .is_some_and(|known| version.has_reached(known))
+    }
+
     /// Whether the list being read may be taken at `version`, which is known now; `None` if its items come before its version.
     pub(crate) fn accept(&self, version: Option<&Version>) -> Result<(), Failure> {
         if let (
@@ -233,6 +247,21 @@ impl Machine {
             Some(version) if version.is_before(known) => Err(Failure::Old(version.clone())),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Whether the next page is one that was not read yet.
+    pub(crate) fn leads_on(&mut self, meta: &ListMeta) -> Result<(), Failure> {
+        let (State::List { tokens, .. }, Some(next)) = (&mut self.state, &meta.next) else {
+            return Ok(());
+        };
+        let mut hash = DefaultHasher::new();
+        next.hash(&mut hash);
+        if tokens.insert(hash.finish()) {
+            return Ok(());
+        }
+        // what cannot be read in pages may be had in one
+        self.unpaged = true;
+        Err(Failure::Circle)
     }
 
     /// A page is complete. Returns the list's version with the last.
@@ -344,6 +373,10 @@ impl Machine {
             End::Silent => self.state = State::Probe,
             End::Asked => self.state = State::Watch,
             End::Unreadable => self.rest(now, Next::List(Reason::Unreadable)),
+            End::SetBack => {
+                self.quorum = true;
+                self.rest(now, Next::List(Reason::History));
+            }
             End::NotOpened(failure) | End::Error(failure) => {
                 let status = failure.status();
                 if status.is_some_and(|status| status.is_expired()) {

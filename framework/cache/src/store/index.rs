@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::key::Key;
 use crate::object::{Object, Path};
+use crate::trim::trim;
 
 /// What objects are to be found by.
 ///
@@ -111,6 +112,8 @@ impl Index {
                 }
             }
         }
+        trim(&mut self.keys);
+        trim(&mut self.values);
     }
 
     pub(super) fn keys(&self, value: &str) -> impl Iterator<Item = &Key> {

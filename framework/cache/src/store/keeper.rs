@@ -24,14 +24,24 @@ mod tests;
 const SMALL: usize = 1 << 10;
 /// Objects above this many bytes are packed without waiting for a dictionary, which would do little for them.
 const LARGE: usize = 32 << 10;
-/// Objects a dictionary is trained on.
-const SAMPLES: usize = 200;
+/// Objects a dictionary is trained on: more cost time and gain nothing.
+const SAMPLES: usize = 96;
 /// Bytes of one object a dictionary is trained on.
 const SAMPLE: usize = 16 << 10;
-/// At so many objects a dictionary is trained, and anew at each of so many times more: the first ones of a list are often of one namespace and alike.
-const GROWTH: usize = 10;
-/// Beyond so many, objects of all sorts have been seen.
-const ENOUGH: usize = 20_000;
+/// Stored objects at which a dictionary is first worth its while.
+const FEW: usize = 200;
+/// Stored objects at which one is trained anew at the earliest while the first list is read.
+const MANY: usize = 10_000;
+
+/// Stored objects at which the dictionary trained at `trained` of them is due for another. The first ones of a list are often of one namespace and alike, so
+/// another is worth its time when there are many more; once the list is in, half more are enough.
+fn due(trained: usize, synced: bool) -> usize {
+    match (trained, synced) {
+        (0, _) => FEW,
+        (trained, true) => trained + trained / 2,
+        (trained, false) => (trained * 3).max(MANY),
+    }
+}
 
 /// How an informer keeps its objects.
 ///
@@ -140,8 +150,8 @@ pub(crate) struct Keeper {
 
 struct Press {
     dictionary: Option<Arc<Dictionary>>,
-    /// Objects stored when the next dictionary is due; `None` when there will be none.
-    due: Option<usize>,
+    /// Objects stored when a dictionary was last trained.
+    trained: usize,
 }
 
 /// An object as it is kept.
@@ -160,7 +170,7 @@ impl Keeper {
             memo,
             press: Mutex::new(Press {
                 dictionary: None,
-                due: (!sensitive).then_some(SAMPLES),
+                trained: 0,
             }),
             options,
         }
@@ -259,9 +269,9 @@ impl Keeper {
         Body::packed(json, dictionary.as_ref())
     }
 
-    /// Whether a dictionary is due at so many stored objects.
-    pub(crate) fn is_due(&self, objects: usize) -> bool {
-        lock(&self.press).due.is_some_and(|due| objects >= due)
+    /// Whether a dictionary is due at so many stored objects, of a list that is still being read or not.
+    pub(crate) fn is_due(&self, objects: usize, synced: bool) -> bool {
+        !self.options.sensitive && objects >= due(lock(&self.press).trained, synced)
     }
 
     /// Trains a dictionary on some of the stored objects. Whether stored ones should be packed anew.
@@ -272,17 +282,17 @@ impl Keeper {
             .filter(|object| object.body().json_size() >= SMALL)
             .step_by(stride)
             .take(SAMPLES)
-            .map(Object::json)
-            .collect();
-        let trained = (samples.len() >= SAMPLES / 4)
-            .then(|| {
-                let samples = samples.iter().map(|json| &json[..json.len().min(SAMPLE)]);
-                Dictionary::train(samples)
+            // only the part that is learned from: all of two hundred large objects at once would be gigabytes
+            .map(|object| {
+                let body = object.body();
+                body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
             })
-            .flatten();
+            .collect();
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        let enough = samples.len() >= SAMPLES / 2;
+        let trained = enough.then(|| Dictionary::train(&samples)).flatten();
         let mut press = lock(&self.press);
-        let due = stored.len().max(SAMPLES) * GROWTH;
-        press.due = Some(due).filter(|due| *due <= ENOUGH);
+        press.trained = stored.len();
         match trained {
             None => false,
             Some(dictionary) => {
@@ -295,8 +305,10 @@ impl Keeper {
     /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
     pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
         let latest = lock(&self.press).dictionary.clone()?;
-        let used = object.body().dictionary();
-        if used.is_some_and(|used| Arc::ptr_eq(used, &latest)) || object.body().json_size() < SMALL
+        let (used, json) = (object.body().dictionary(), object.body().json_size());
+        if used.is_some_and(|used| Arc::ptr_eq(used, &latest))
+            || json < SMALL
+            || latest.satisfies(object.size(), json)
         {
             return None;
         }

@@ -12,6 +12,7 @@ use crate::delta_fifo::state::{ListEnd, Pending, Step};
 use crate::key::Key;
 use crate::object::Object;
 use crate::sync::{read, write};
+use crate::trim::trim;
 use crate::version::Version;
 
 #[cfg(test)]
@@ -370,6 +371,7 @@ impl Writer {
             self.low_water = Some(watermark.clone());
         }
         self.graves.retain(|_, grave| watermark.is_before(grave));
+        trim(&mut self.graves);
     }
 }
 

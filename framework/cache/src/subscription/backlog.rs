@@ -7,6 +7,7 @@ use super::net::Net;
 use crate::delta::{Cause, Change};
 use crate::key::Key;
 use crate::object::Object;
+use crate::trim::trim;
 
 /// While both wait, one key in so many is of those that merely were there: neither they nor fresh news are ever held up by the other.
 const SHARE: u8 = 4;
@@ -92,6 +93,7 @@ impl Backlog {
                 let net = entry.net.then(net);
                 if net.is_nothing() {
                     self.initial -= usize::from(entry.initial);
+                    trim(&mut self.entries);
                     return;
                 }
                 // news of a key that merely was there are fresh from now on, and news that wait stay so
@@ -177,6 +179,7 @@ impl Backlog {
                 lent.push((key, entry));
             }
         }
+        trim(&mut self.entries);
         let changes = lent
             .iter()
             .flat_map(|(_, entry)| {

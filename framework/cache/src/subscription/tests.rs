@@ -440,3 +440,20 @@ fn two_subscribers_are_told_again_of_a_key_at_different_times() {
     let (one, other) = (first("one"), first("other"));
     assert!(one.intersection(&other).count() < one.len() / 4);
 }
+
+#[test]
+fn a_backlog_that_was_long_gives_its_memory_back() {
+    let mut backlog = backlog();
+    let names: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+    let allocated = allocation_counter::measure(|| {
+        for name in &names {
+            backlog.push(&Change::Created(object(name, 1, 1)), Cause::Initial, None);
+        }
+        while let Some((ticket, changes)) = backlog.take(100) {
+            drop(changes);
+            backlog.ack(ticket);
+        }
+    });
+    let left = allocated.bytes_current;
+    assert!(left < 256 << 10, "{left} bytes are left of nothing");
+}

@@ -178,3 +178,22 @@ fn a_key_replayed_with_an_end_and_a_beginning_of_an_authoritative_list_tells_nob
         ["Watch: deleted a@12", "Watch: created a@13"]
     );
 }
+
+#[test]
+fn a_notification_that_gives_back_what_it_took_is_not_called_for_that_without_end() {
+    let (core, mut fifo) = (core(), Fifo::new(None, 0));
+    let own: Arc<std::sync::OnceLock<crate::Subscription>> = Arc::default();
+    let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let (slot, counted) = (own.clone(), calls.clone());
+    let subscription = core.subscribe("test", move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if let Some(own) = slot.get() {
+            drop(own.take(usize::MAX));
+        }
+    });
+    own.set(subscription).unwrap();
+    fifo.push(Delta::Seen(object("a", 1, 1)), None);
+    commit_all(&core, &mut fifo);
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(own.get().unwrap().depth(), 1, "it waits for the next");
+}

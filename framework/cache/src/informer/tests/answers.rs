@@ -135,3 +135,151 @@ fn where_lists_queue_a_beginner_steps_aside_first_and_one_that_is_alone_does_not
         alone.stop().await;
     });
 }
+
+#[test]
+fn options_that_mean_never_are_written_as_the_longest_times_there_are() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        server.fault("watch", Fault::Mute);
+        let never = InformerOptions {
+            answer: Duration::MAX,
+            silence: Duration::MAX,
+            spread: Duration::MAX,
+            ..paged()
+        };
+        let mut rig = Rig::with(&server, options, never).await;
+        rig.fresh().await;
+        rig.pass(7200).await;
+        assert!(rig.core.fresh() && rig.core.degraded().is_none());
+        assert_eq!(rig.hear(), ["created default/a@1"]);
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn pages_that_go_round_in_circles_are_given_up_and_the_list_is_read_as_one() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        let page = |next: &str| {
+            json!({"metadata": {"resourceVersion": "1", "continue": next}, "items": []}).to_string()
+        };
+        for next in ["x", "y", "x"] {
+            server.fault("list", Fault::Answer(page(next)));
+        }
+        let rig = Rig::start(&server, options).await;
+        rig.until("trouble", |rig| rig.core.degraded().is_some())
+            .await;
+        let text = rig.core.degraded().unwrap().to_string();
+        assert!(text.contains("lead back"), "{text}");
+        rig.fresh().await;
+        let lists = server.requests("list");
+        assert_eq!(lists.len(), 4);
+        assert!(!lists[3].contains("limit"), "{}", lists[3]);
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_list_of_another_kind_is_refused_and_deletes_nothing() {
+    // servers write the kind of a list first where its items do not say theirs
+    let says = r#"{"items":[{"kind":"Secret","metadata":{"name":"stranger","resourceVersion":"1"}}],"kind":"SecretList","metadata":{"resourceVersion":"9"}}"#;
+    let is_said = r#"{"kind":"SecretList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"stranger","resourceVersion":"1"}}]}"#;
+    for strange in [says, is_said] {
+        run(|options| async move {
+            let server = Server::default();
+            server.put("a", json!({}));
+            server.fault("list", Fault::Answer(strange.to_string()));
+            let mut rig = Rig::start(&server, options).await;
+            rig.until("trouble", |rig| rig.core.degraded().is_some())
+                .await;
+            assert!(!rig.core.synced(), "nothing is known of its own kind");
+            let text = rig.core.degraded().unwrap().to_string();
+            assert!(text.contains("of another kind"), "{text}");
+            rig.fresh().await;
+            server.fault("list", Fault::Answer(strange.to_string()));
+            rig.core.relist();
+            rig.pass(60).await;
+            assert!(rig.core.fresh());
+            assert_eq!(rig.hear(), ["created default/a@1"]);
+            rig.stop().await;
+        });
+    }
+}
+
+#[test]
+fn a_watch_of_another_kind_brings_no_object_and_is_followed_by_a_list() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        let mut rig = Rig::start(&server, options).await;
+        rig.fresh().await;
+        rig.hear();
+        for kind in ["ADDED", "DELETED"] {
+            let event = json!({"type": kind, "object": {"kind": "Secret", "metadata": {"name": "a", "namespace": "default", "resourceVersion": "7"}}});
+            server.say(&event.to_string());
+            rig.pass(60).await;
+            assert!(rig.core.fresh());
+        }
+        assert!(rig.hear().is_empty());
+        assert_eq!(rig.lister.list().unwrap().len(), 1);
+        assert_eq!(server.requests("list").len(), 3);
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn blank_lines_that_keep_a_connection_do_not_pass_for_words_of_the_server() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        let mut rig = Rig::start(&server, options).await;
+        rig.fresh().await;
+        rig.hear();
+        server.silently(|server| {
+            server.put("b", json!({}));
+        });
+        for _ in 0..8 {
+            rig.pass(25).await;
+            server.say("");
+        }
+        assert_eq!(rig.hear(), ["created default/b@2"]);
+        assert_eq!(server.requests("list").len(), 2, "one of them the probe");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn a_version_far_ahead_does_not_blind_a_watch_to_what_follows() {
+    run(|options| async {
+        let server = Server::default();
+        server.put("a", json!({}));
+        server.put("b", json!({}));
+        let mut rig = Rig::start(&server, options).await;
+        rig.fresh().await;
+        rig.hear();
+        let far = json!({"type": "MODIFIED", "object": {"metadata": {"name": "a", "namespace": "default", "uid": "uid-1", "resourceVersion": u64::MAX.to_string()}}});
+        server.say(&far.to_string());
+        rig.pass(1).await;
+        server.put("b", json!({"replicas": 2}));
+        rig.pass(60).await;
+        assert!(rig.core.fresh());
+        assert_eq!(rig.lister.list().unwrap().len(), 2);
+        let versions: Vec<_> = rig
+            .core
+            .reader()
+            .list(None)
+            .iter()
+            .map(|object| object.meta().resource_version.to_string())
+            .collect();
+        assert_eq!(versions, ["1", "3"], "as the server has them");
+        server.put("a", json!({"replicas": 3}));
+        rig.pass(1).await;
+        assert!(
+            rig.hear()
+                .contains(&"updated default/a@4 from 1".to_owned())
+        );
+        rig.stop().await;
+    });
+}

@@ -27,6 +27,7 @@ impl Run {
         }
         self.core.count(|counters| counters.lists += 1);
         let meta = self.page(machine, &list).await?;
+        machine.leads_on(&meta)?;
         self.begin(machine, Some(&meta.version));
         if let Some(version) = machine.listed(&meta) {
             self.end(version);
@@ -143,16 +144,21 @@ impl Run {
         let mut splitter = ListSplitter::new(self.options.max_object);
         let mut patience = Patience::new(self.options.answer);
         let known = self.known();
+        let mut opener = self.core.opener().clone();
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
             self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
                 let mut page = Page {
-                    opener: self.core.opener(),
+                    opener: &mut opener,
                     known: &known,
                     limit: self.options.max_object,
                     read: Vec::new(),
                 };
                 splitter.push_to(part, &mut page)?;
+                let other = |read: &Result<_, BadObject>| matches!(read, Err(bad) if bad.foreign);
+                if page.read.iter().any(other) {
+                    return Err(Failure::OtherKind);
+                }
                 let deltas: Vec<_> = page
                     .read
                     .into_iter()
@@ -200,9 +206,14 @@ impl Run {
 
     /// What is stored in the same state need not be read again.
     pub(super) fn known(&self) -> impl Fn(&Key, &Meta) -> Option<Object> + use<> {
-        let (core, reuse) = (self.core.clone(), self.trust != Trust::Restored);
+        // before the first list is in, next to nothing is
+        let reuse = self.core.synced() && self.trust != Trust::Restored;
+        let core = self.core.clone();
         move |key, meta| {
-            let stored = core.reader().get(key).filter(|_| reuse)?;
+            if !reuse {
+                return None;
+            }
+            let stored = core.reader().get(key)?;
             let same = stored.meta().uid == meta.uid
                 && stored.meta().resource_version == meta.resource_version;
             same.then_some(stored)
@@ -248,7 +259,7 @@ impl Run {
 
 /// Reads the items of a page as they are cut out of it.
 struct Page<'a> {
-    opener: &'a Opener,
+    opener: &'a mut Opener,
     known: Known<'a>,
     /// What the splitter keeps of an item.
     limit: usize,
@@ -256,6 +267,10 @@ struct Page<'a> {
 }
 
 impl Sink for Page<'_> {
+    fn kind(&mut self, kind: &str) {
+        self.opener.listed_as(kind);
+    }
+
     fn item(&mut self, item: Item<'_>) {
         self.read.push(match item {
             Item::Whole(json) => self.opener.open_unless(json, self.known),

@@ -108,7 +108,11 @@ impl Run {
                 Heard::Nothing => return End::Closed,
             };
             let now = self.clock.now();
-            self.core.note_contact(now);
+            // blank lines, by which proxies keep connections, are no word of the server's
+            let blank = listing.is_none() && chunk.iter().all(u8::is_ascii_whitespace);
+            if !blank {
+                self.core.note_contact(now);
+            }
             if listing.is_some() {
                 patience.waited(now.saturating_duration_since(heard));
             }
@@ -138,8 +142,10 @@ impl Run {
                     return end;
                 }
             }
-            // what was spent on handing over is not the server's silence
-            heard = self.clock.now();
+            if !blank {
+                // what was spent on handing over is not the server's silence
+                heard = self.clock.now();
+            }
         }
     }
 
@@ -244,6 +250,10 @@ impl Run {
                 Event::Delta(kind, delta) => {
                     self.core
                         .count(|counters| *counters.events.entry(kind).or_default() += 1);
+                    if self.was_skipped(machine, &delta) {
+                        self.told(machine, deltas).await;
+                        return Some(End::SetBack);
+                    }
                     deltas.push(self.set_aside(delta));
                 }
                 Event::Bookmark { version, .. } => {
@@ -269,6 +279,24 @@ impl Run {
         }
         self.told(machine, deltas).await;
         None
+    }
+
+    /// Whether a state is older than what the stream has told already, and yet newer than what is stored although nothing of that is pending: what was
+    /// told was not so.
+    fn was_skipped(&self, machine: &Machine, delta: &Delta) -> bool {
+        let Delta::Seen(object) = delta else {
+            return false;
+        };
+        let version = &object.meta().resource_version;
+        machine.is_ahead_of(version)
+            && self
+                .core
+                .low_water()
+                .is_some_and(|low_water| !machine.is_beyond(&low_water))
+            && self
+                .core
+                .get(object.key())
+                .is_some_and(|stored| stored.meta().resource_version.is_before(version))
     }
 
     async fn told(&mut self, machine: &mut Machine, deltas: Vec<Delta>) {

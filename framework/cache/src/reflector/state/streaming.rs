@@ -60,7 +60,7 @@ impl Machine {
         };
         let known = self.version.is_some();
         let failure = match end {
-            End::Closed | End::Unreadable | End::Asked => {
+            End::Closed | End::Unreadable | End::Asked | End::SetBack => {
                 if self.is_broken() {
                     self.state = State::list(reason);
                     return Some("it ends before the initial events do".to_owned());

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Layout, StoreOptions};
 use crate::core::{InformerCore, Tended};
-use crate::delta::Delta;
-use crate::delta_fifo::state::Fifo;
+use crate::delta::{Cause, Delta, Trust};
+use crate::delta_fifo::state::{Fifo, Replace};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::object::Object;
@@ -106,7 +106,7 @@ fn objects_are_packed_once_there_are_enough_to_learn_from_and_read_as_before() {
 }
 
 #[test]
-fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_times_more() {
+fn a_dictionary_learned_from_the_first_objects_is_replaced_when_the_list_is_in() {
     let core = core("things", StoreOptions::default());
     put(&core, (0..250).map(|number| thing(number, 1)));
     let first = get(&core, 0).body().dictionary().unwrap().clone();
@@ -115,11 +115,29 @@ fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_ti
         thing["spec"] = json!({"replicas": 1, "notes": (0..40).map(|at| format!("words that nobody said before, {at} {number}")).collect::<Vec<_>>()});
         thing
     };
-    put(&core, (250..2600).map(other));
-    let second = get(&core, 2000).body().dictionary().unwrap().clone();
-    assert!(!Arc::ptr_eq(&first, &second));
-    assert!(get(&core, 2000).size() < 400, "{}", get(&core, 2000).size());
-    for number in [0, 249, 250, 2599] {
+    put(&core, (250..800).map(other));
+    let poor = get(&core, 700).size();
+    assert!(Arc::ptr_eq(
+        &first,
+        get(&core, 700).body().dictionary().unwrap()
+    ));
+
+    let mut fifo = Fifo::new(None, 0);
+    fifo.replace_begin(Replace::new(1, Trust::Cached, Cause::Initial));
+    fifo.replace_end("9".into(), false);
+    core.hand_over(fifo.pop(9).unwrap());
+    core.commit_in_hand();
+    tend(&core);
+    assert!(!Arc::ptr_eq(
+        &first,
+        get(&core, 700).body().dictionary().unwrap()
+    ));
+    assert!(
+        get(&core, 700).size() * 2 < poor,
+        "{} {poor}",
+        get(&core, 700).size()
+    );
+    for number in [0, 249, 250, 799] {
         let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
         assert_eq!(
             json,
@@ -130,6 +148,31 @@ fn a_dictionary_learned_from_the_first_objects_is_replaced_when_there_are_ten_ti
             }
         );
     }
+    let status = core.status(boatswain_supervision::Clock::system().now());
+    assert_eq!(
+        status.bytes,
+        (0..800)
+            .map(|number| get(&core, number).size())
+            .sum::<usize>()
+    );
+}
+
+#[test]
+fn dictionaries_are_trained_seldom_and_never_for_ever() {
+    let times = |synced: bool| {
+        let mut trained = Vec::new();
+        for objects in 0..1_000_000 {
+            if objects >= super::due(trained.last().copied().unwrap_or_default(), synced) {
+                trained.push(objects);
+            }
+        }
+        trained
+    };
+    assert_eq!(
+        times(false),
+        [200, 10_000, 30_000, 90_000, 270_000, 810_000]
+    );
+    assert!(times(true).len() < 25);
 }
 
 #[test]
@@ -272,5 +315,80 @@ fn a_relist_of_unchanged_objects_rewrites_nothing() {
     put(&core, (0..300).map(|number| thing(number, 1)));
     for (number, object) in before.iter().enumerate() {
         assert!(get(&core, number).is_same(object));
+    }
+}
+
+/// Text that does not compress.
+fn noise(length: usize, seed: u64) -> String {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'a' + (state % 26) as u8)
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn learning_from_large_objects_takes_no_memory_of_their_size() {
+    let core = core("things", StoreOptions::default());
+    let text = noise(256 << 10, 7);
+    let large = |number: usize| {
+        let mut thing = thing(number, 1);
+        thing["text"] = text.clone().into();
+        thing
+    };
+    let mut fifo = Fifo::new(core.low_water(), core.epoch());
+    for number in 0..200 {
+        let json = large(number).to_string();
+        let opened = core.opener().open(json.as_bytes()).unwrap();
+        fifo.push(Delta::Seen(opened), None);
+        core.hand_over(fifo.pop(1).unwrap());
+        core.commit_in_hand();
+    }
+    assert!(core.reader().size().json_bytes > 50 << 20);
+    let peak = allocation_counter::measure(|| drop(core.tend(Tended::Checked))).bytes_max;
+    assert!(peak < 32 << 20, "{peak} bytes at once for learning");
+}
+
+#[test]
+fn whatever_there_is_to_learn_from_objects_are_read_as_they_came() {
+    let equal = |_: usize| "x".repeat(2 << 10);
+    let random = |number: usize| noise(2 << 10, number as u64 + 1);
+    let tiny = |_: usize| String::new();
+    let mixed = |number: usize| noise(1 << (number % 17), number as u64 + 1);
+    let samples: [&dyn Fn(usize) -> String; 4] = [&equal, &random, &tiny, &mixed];
+    for (case, text) in samples.into_iter().enumerate() {
+        let core = core("things", StoreOptions::default());
+        let thing = |number: usize| json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": format!("thing-{number:05}"), "namespace": "n", "resourceVersion": "1"}, "text": text(number)});
+        put(&core, (0..250).map(thing));
+        put(&core, (250..300).map(thing));
+        for number in 0..300 {
+            let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
+            assert_eq!(json, thing(number), "case {case}");
+        }
+    }
+}
+
+#[test]
+fn a_memo_of_any_size_is_one() {
+    for memo in [0, 1, 1 << 10, 1 << 15, 1 << 16] {
+        let options = StoreOptions {
+            memo,
+            ..StoreOptions::default()
+        };
+        let core = core("things", options);
+        put(&core, (0..20).map(|number| thing(number, 1)));
+        for number in (0..20).chain(0..20) {
+            let decoded = get(&core, number).decode::<Thing>().unwrap();
+            assert_eq!(decoded.spec.replicas as usize, number);
+        }
+        assert!(
+            core.status(boatswain_supervision::Clock::system().now())
+                .memo
+                .bytes
+                <= memo as u64
+        );
     }
 }

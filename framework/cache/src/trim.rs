@@ -1,0 +1,15 @@
+//! Gives memory of tables back.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Tables of fewer places are not worth the trouble.
+const SMALL: usize = 1024;
+
+/// Makes a table smaller that was much larger once: by itself it keeps the places of the most entries it ever had. Call it after removing; it costs
+/// nothing until an eighth is left, so an entry is moved no more than a few times in its life.
+pub(crate) fn trim<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+    if table.capacity() > SMALL && table.len() < table.capacity() / 8 {
+        table.shrink_to(table.len() * 2);
+    }
+}
