@@ -83,6 +83,12 @@ impl<K> Lister<K> {
         self.view.cores()
     }
 
+    /// What is read, as a view: informers added to it are read by every lister of it.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
     /// Whether every informer is synced.
     #[must_use]
     pub fn synced(&self) -> bool {

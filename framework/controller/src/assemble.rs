@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, View};
+use boatswain_cache::{
+    IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
+};
 use boatswain_supervision::{
     Backoff, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Shutdown, Strategy,
     SupervisorSpec,
@@ -161,6 +163,24 @@ impl Wiring<'_> {
     /// Lets objects of kind `K` be found by the value at `path`, with [`Lister::by_index`].
     pub fn index_path<K: Watchable>(&mut self, path: &str) {
         self.meant::<K>().add_index(IndexSpec::path(path));
+    }
+
+    /// The informers of the manager, for what comes and goes while it runs: what is added to the [view](Lister::view) of a lister is read by everybody
+    /// who reads that selection, and wakes the keys of every controller that watches it; what is removed from it is told as out of scope.
+    ///
+    /// ```
+    /// # use boatswain::{Scope, Selection, ViewError, Wiring};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn f(wiring: &mut Wiring<'_>) {
+    /// let (informers, pods) = (wiring.informers(), wiring.lister::<Pod>());
+    /// let follow = move |namespace: &str| -> Result<bool, ViewError> {
+    ///     let scope = Scope::Namespace(namespace.to_owned());
+    ///     pods.view().add(informers.informer(Selection::of::<Pod>().within(scope)))
+    /// };
+    /// # }
+    /// ```
+    pub fn informers(&self) -> SharedInformers {
+        self.yard.informers.shared()
     }
 
     /// Reads objects of kind `K` from the server itself, for the rare case that the cache is not enough.

@@ -109,6 +109,10 @@ impl Informers {
         Ok(view)
     }
 
+    pub(crate) fn shared(&self) -> SharedInformers {
+        self.shared.clone()
+    }
+
     /// All of them; they run while these are kept.
     pub(crate) fn into_views(self) -> Vec<View> {
         self.views.into_values().collect()

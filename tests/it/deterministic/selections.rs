@@ -9,7 +9,7 @@ use std::{
 
 use boatswain::{
     ClientError, Clock, Context, Controller, Key, Lister, Manager, Options, Outcome, Reconciler,
-    Runnable, Running, Scope, SelectError, StartError, StoreOptions, Transform, Wiring,
+    Runnable, Running, Scope, SelectError, Selection, StartError, StoreOptions, Transform, Wiring,
 };
 use boatswain_apisim::Matcher;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -440,6 +440,76 @@ fn a_namespace_that_is_selected_holds_whatever_namespaces_the_manager_has() {
                 ("secrets", "vault")
             ]
         );
+        end(running).await;
+    });
+}
+
+#[test]
+fn a_namespace_that_comes_while_the_manager_runs_is_reconciled_shown_and_measured_until_it_goes() {
+    Stage::play(11, |stage| async move {
+        let shop = Api::<ConfigMap>::namespaced(stage.client.clone(), "shop");
+        let map = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some("map".into()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        stage
+            .sim
+            .create(serde_json::json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" },
+            }))
+            .expect("created");
+        shop.create(&PostParams::default(), &map)
+            .await
+            .expect("created");
+        let scripted = Scripted::new(&stage.clock, quick);
+        let (maker, wired) = (scripted.maker(), Given::default());
+        let given_by = wired.clone();
+        let runnable = scripted.controller().reconciler(move |wiring| {
+            let both = (wiring.informers(), wiring.lister::<ConfigMap>());
+            *given_by.lock().expect("lock") = Some(both);
+            maker(wiring)
+        });
+        let options = Options {
+            namespaces: vec!["default".into()],
+            ..Options::default()
+        };
+        let running = stage.start_with(options, runnable).await;
+        stage.create("map").await;
+        stage.settle().await;
+        let key = Key::new(Some("shop"), "map");
+        let runs = || scripted.seen().get(&key).map_or(0, Vec::len);
+        let shown = || {
+            let (observer, series) = (running.observer(), "scope=\"shop\"");
+            let measured = observer.metrics().lines().any(|l| {
+                l.starts_with("cache_objects{") && l.contains(series) && l.ends_with(" 1")
+            });
+            (
+                observer
+                    .ready()
+                    .1
+                    .contains("[+]informer/configmaps.shop ok"),
+                measured,
+            )
+        };
+        assert_eq!((runs(), shown()), (0, (false, false)));
+
+        let (informers, maps) = given(&wired);
+        let scope = Scope::Namespace("shop".into());
+        let selection = Selection::of::<ConfigMap>().within(scope.clone());
+        let added = maps.view().add(informers.informer(selection));
+        assert_eq!(added, Ok(true));
+        stage.settle().await;
+        assert_eq!((runs(), shown()), (1, (true, true)));
+        assert_eq!(maps.list().expect("synced").len(), 2);
+
+        assert!(maps.view().remove(&scope));
+        stage.settle().await;
+        assert_eq!((runs(), shown()), (1, (false, false)));
+        assert_eq!(scripted.runs("map").len(), 1, "nothing happened to it");
+        drop((informers, maps));
         end(running).await;
     });
 }

@@ -18,7 +18,9 @@ use crate::kind::{Kind, Scope};
 use crate::lister::ReadError;
 use crate::selection::Selection;
 use crate::status::TroubleCause;
+use crate::store::{Layout, StoreOptions};
 use crate::subscription::Subscription;
+use crate::transform::Transform;
 
 mod uses;
 
@@ -668,4 +670,64 @@ fn run_in_place<T>(body: impl FnOnce(kube::Client) -> T) -> T {
     testing::run(1, |_| async {
         body(kube::Client::new(ApiSim::default().service(), "default"))
     })
+}
+
+#[test]
+fn the_first_user_of_a_selection_decides_how_it_is_kept_and_another_wish_is_refused_by_name() {
+    run(|options| async {
+        let rig = Rig::start(options).await;
+        rig.map("one", json!({}));
+        let bare = StoreOptions {
+            transform: Transform::default().without("data"),
+            ..StoreOptions::default()
+        };
+        let ask = |options: &StoreOptions| rig.informers.informer_with(maps(), options.clone());
+        let first = ask(&bare).unwrap();
+        first.wait_synced().await;
+        let read = first.lister::<ConfigMap>().get(&key("one"));
+        assert_eq!(read.unwrap().unwrap().data, None);
+        assert!(ask(&bare).is_ok(), "the same again");
+        let as_it_is = rig.informers.informer(maps());
+        assert!(std::ptr::eq(&*as_it_is, &*first), "one store");
+
+        let refused = |options| ask(&options).unwrap_err().what;
+        assert_eq!(refused(StoreOptions::default()), "transform");
+        let memo = StoreOptions {
+            memo: 1,
+            ..bare.clone()
+        };
+        assert_eq!(refused(memo), "memo");
+        let typed = StoreOptions {
+            layout: Layout::typed::<ConfigMap>(),
+            ..bare.clone()
+        };
+        assert_eq!(refused(typed), "layout");
+        let refused = rig
+            .informers
+            .view_with(&maps(), [Scope::All], &StoreOptions::default());
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "configmaps in all namespaces are kept already, with another transform than asked for; give the same store options everywhere, or select \
+             something else"
+        );
+
+        drop((first, as_it_is));
+        assert!(ask(&StoreOptions::default()).is_ok(), "nobody else uses it");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn secrets_are_sensitive_whether_asked_for_or_not() {
+    run(|options| async {
+        let rig = Rig::start(options).await;
+        let secrets = || Selection::of::<k8s_openapi::api::core::v1::Secret>();
+        let _plain = rig.informers.informer(secrets());
+        let sensitive = StoreOptions {
+            sensitive: true,
+            ..StoreOptions::default()
+        };
+        assert!(rig.informers.informer_with(secrets(), sensitive).is_ok());
+        rig.stop().await;
+    });
 }

@@ -187,3 +187,27 @@ fn metadata_is_asked_for_by_the_form_of_the_answer() {
             .contains("as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
     );
 }
+
+#[test]
+fn a_type_of_metadata_selects_metadata() {
+    use kube::core::PartialObjectMeta;
+    let metadata = Selection::of::<PartialObjectMeta<Pod>>();
+    assert_eq!(metadata, Selection::of::<Pod>().metadata_only());
+}
+
+#[test]
+fn labels_meet_a_selection_when_they_meet_all_of_its_conditions() {
+    let selector = Selector::from_iter([equal("app", "web"), Expression::Exists("tier".into())]);
+    let pods = Selection::of::<Pod>();
+    let labels = |pairs: &[(&str, &str)]| {
+        let pairs = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        pairs.collect()
+    };
+    assert!(pods.meets_labels(&labels(&[])));
+    let web = pods.labels(selector).unwrap();
+    assert!(web.meets_labels(&labels(&[("app", "web"), ("tier", "front")])));
+    assert!(!web.meets_labels(&labels(&[("app", "web")])));
+    assert!(!web.meets_labels(&labels(&[("app", "db"), ("tier", "front")])));
+}

@@ -215,3 +215,17 @@ proptest! {
         prop_assert_eq!(serde_json::from_slice::<Value>(&cut).unwrap(), expected, "{}", String::from_utf8_lossy(&cut));
     }
 }
+
+#[test]
+fn transforms_are_equal_when_they_leave_out_the_same_and_run_the_same_closure() {
+    let paths = || Transform::default().without("status").without("data");
+    assert_eq!(paths(), paths());
+    assert_ne!(paths(), Transform::default().without("data"));
+    assert_ne!(Transform::default(), Transform::none());
+    // capturing, for closures without a state may share one address
+    let closure = |n: u8| paths().with(move |_| if n == 0 { Err("no".into()) } else { Ok(()) });
+    let one = closure(1);
+    assert_eq!(one, one.clone());
+    assert_ne!(one, closure(1), "who knows whether they do the same");
+    assert_ne!(one, paths());
+}

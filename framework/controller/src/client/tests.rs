@@ -158,3 +158,50 @@ fn only_what_the_object_says_is_its_own_fault() {
         assert!(matches!(fault, Fault::Infrastructure { .. }), "{code}");
     }
 }
+
+#[test]
+fn a_live_read_that_fails_is_told_and_judged_as_the_clients_own_requests_are() {
+    let told = |cause| {
+        ClientError::from(LiveError {
+            resource: "configmaps".into(),
+            key: Key::new(Some("shop"), "tides"),
+            cause,
+        })
+    };
+    let infrastructure = Fault::Infrastructure { retry_after: None };
+    let missing = told(LiveCause::NoSuchResource(
+        "the server could not find it".into(),
+    ));
+    assert!(missing.is_not_found());
+    assert_eq!(
+        missing.to_string(),
+        "cannot get configmaps shop/tides: the server could not find it (404 NotFound)"
+    );
+    let busy = told(LiveCause::Throttled {
+        retry_after: Some(Duration::from_secs(7)),
+        message: "busy".into(),
+    });
+    let wait = Some(Duration::from_secs(7));
+    assert_eq!(busy.fault(), Fault::Infrastructure { retry_after: wait });
+    for cause in [
+        LiveCause::Unauthorized("who?".into()),
+        LiveCause::Forbidden("no".into()),
+        LiveCause::TimedOut(Duration::from_secs(10)),
+        LiveCause::Unreachable("connection refused".into()),
+        LiveCause::Refused {
+            code: 503,
+            message: "not now".into(),
+        },
+    ] {
+        assert_eq!(told(cause.clone()).fault(), infrastructure, "{cause}");
+    }
+    let slow = told(LiveCause::TimedOut(Duration::from_secs(10)));
+    assert_eq!(
+        slow.to_string(),
+        "cannot get configmaps shop/tides: no answer within 10s"
+    );
+    assert_eq!(
+        told(LiveCause::InvalidKey("a part of it is empty")).fault(),
+        Fault::Object
+    );
+}
