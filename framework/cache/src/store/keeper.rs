@@ -31,7 +31,7 @@ const SAMPLE: usize = 16 << 10;
 /// Stored objects at which a dictionary is first worth its while.
 const FEW: usize = 200;
 /// Stored objects at which one is trained anew at the earliest while the first list is read.
-const MANY: usize = 10_000;
+const MANY: usize = 50_000;
 
 /// Stored objects at which the dictionary trained at `trained` of them is due for another. The first ones of a list are often of one namespace and alike, so
 /// another is worth its time when there are many more; once the list is in, half more are enough.
@@ -39,7 +39,7 @@ fn due(trained: usize, synced: bool) -> usize {
     match (trained, synced) {
         (0, _) => FEW,
         (trained, true) => trained + trained / 2,
-        (trained, false) => (trained * 3).max(MANY),
+        (trained, false) => (trained * 2).max(MANY),
     }
 }
 

@@ -170,7 +170,7 @@ fn dictionaries_are_trained_seldom_and_never_for_ever() {
     };
     assert_eq!(
         times(false),
-        [200, 10_000, 30_000, 90_000, 270_000, 810_000]
+        [200, 50_000, 100_000, 200_000, 400_000, 800_000]
     );
     assert!(times(true).len() < 25);
 }
