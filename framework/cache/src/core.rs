@@ -234,9 +234,11 @@ impl InformerCore {
         )
     }
 
-    /// Lets objects be found by `spec`, at once for what is stored; one of the same name is replaced.
+    /// Lets objects be found by `spec`, at once for what is stored; one of the same name is replaced. However long it takes to ask about every stored
+    /// object, the informer goes on meanwhile.
     pub fn add_index(&self, spec: IndexSpec) {
-        let failed = lock(&self.book).writer.add_index(spec);
+        let built = self.reader.build(spec);
+        let failed = lock(&self.book).writer.add_index(built);
         self.note_unindexed(&failed);
     }
 

@@ -186,7 +186,8 @@ impl View {
 
     /// Adds a subscriber. It is told of every stored object first, with [`Cause::Initial`](crate::Cause::Initial).
     ///
-    /// `notify` is called after something was added to its backlog, on the thread that added it: it should wake the subscriber and return.
+    /// `notify` is called after something was added to its backlog, on the thread that added it: it should wake the subscriber and return. It may
+    /// call back into the informer, for no lock is held; while it runs, the informer waits, and it is not called for what it does itself.
     pub fn subscribe(
         &self,
         name: impl Into<String>,

@@ -1,6 +1,6 @@
 //! Finds objects by a value in them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,6 +69,55 @@ impl IndexSpec {
 impl fmt::Debug for IndexSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "index {}", self.name)
+    }
+}
+
+/// An index and the objects it is of.
+pub(crate) struct Built {
+    pub(super) index: Index,
+    objects: BTreeMap<Key, Object>,
+    /// Objects it failed for, and why.
+    failed: BTreeMap<Key, String>,
+}
+
+impl Built {
+    pub(super) fn new(spec: IndexSpec) -> Self {
+        Self {
+            index: Index::new(spec),
+            objects: BTreeMap::new(),
+            failed: BTreeMap::new(),
+        }
+    }
+
+    /// Makes it one of `stored`; only objects it does not have are asked about.
+    pub(super) fn renew(&mut self, stored: &[Object]) {
+        let mut before = std::mem::take(&mut self.objects);
+        for object in stored {
+            let key = object.key();
+            let known = before.remove(key);
+            if !known.is_some_and(|known| known.is_same_state(object)) {
+                self.failed.remove(key);
+                match self.index.spec.values(object) {
+                    Ok(values) => self.index.set(key, &values),
+                    Err(reason) => {
+                        self.index.remove(key);
+                        self.failed.insert(key.clone(), reason);
+                    }
+                }
+            }
+            self.objects.insert(key.clone(), object.clone());
+        }
+        for key in before.keys() {
+            self.index.remove(key);
+            self.failed.remove(key);
+        }
+    }
+
+    pub(super) fn finish(self) -> (Index, Vec<(Key, Arc<str>, String)>) {
+        let name: Arc<str> = self.index.spec.name().into();
+        let failed = self.failed.into_iter();
+        let failed = failed.map(|(key, reason)| (key, name.clone(), reason));
+        (self.index, failed.collect())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
-use super::index::{Index, IndexSpec};
+use super::index::{Built, Index, IndexSpec};
 use super::keeper::Keeper;
 use super::settle::{Outcome, settle};
 use crate::delta::{Cause, Change};
@@ -195,6 +195,13 @@ impl Reader {
         }
     }
 
+    /// An index over what is stored. This runs the code of users for as long as that takes: no lock is held.
+    pub(crate) fn build(&self, spec: IndexSpec) -> Built {
+        let mut built = Built::new(spec);
+        built.renew(&self.list(None));
+        built
+    }
+
     pub(crate) fn size(&self) -> Size {
         read(&self.0).size
     }
@@ -261,23 +268,10 @@ impl Writer {
         self.low_water.as_ref()
     }
 
-    /// Adds an index over what is stored; one of the same name is replaced.
-    pub(crate) fn add_index(&mut self, spec: IndexSpec) -> Vec<(Key, Arc<str>, String)> {
-        let mut failed = Vec::new();
-        let mut index = Index::new(spec);
-        let objects: Vec<_> = read(&self.shelf)
-            .objects
-            .values()
-            .map(|entry| entry.object.clone())
-            .collect();
-        for object in objects {
-            match index.spec.values(&object) {
-                Ok(values) => index.set(object.key(), &values),
-                Err(reason) => {
-                    failed.push((object.key().clone(), index.spec.name().into(), reason))
-                }
-            }
-        }
+    /// Adds an index; one of the same name is replaced. What changed since it was built is asked about now.
+    pub(crate) fn add_index(&mut self, mut built: Built) -> Vec<(Key, Arc<str>, String)> {
+        built.renew(&Reader(self.shelf.clone()).list(None));
+        let (index, failed) = built.finish();
         let mut shelf = write(&self.shelf);
         shelf
             .indexes

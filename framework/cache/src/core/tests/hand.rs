@@ -197,3 +197,35 @@ fn a_notification_that_gives_back_what_it_took_is_not_called_for_that_without_en
     assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
     assert_eq!(own.get().unwrap().depth(), 1, "it waits for the next");
 }
+
+#[test]
+fn an_index_that_takes_its_time_over_what_is_stored_holds_up_nobody_and_misses_no_change() {
+    let (core, mut fifo) = (core(), Fifo::new(None, 0));
+    for name in ["a", "b", "c"] {
+        fifo.push(Delta::Seen(object(name, 1, 1)), None);
+    }
+    commit_all(&core, &mut fifo);
+    let (shared, asked) = (Arc::downgrade(&core), AtomicUsize::new(0));
+    core.add_index(IndexSpec::closure("version", move |object| {
+        let core = shared.upgrade().unwrap();
+        if asked.fetch_add(1, Ordering::Relaxed) == 2 {
+            assert!(core.book.try_lock().is_ok(), "others would wait");
+            let mut fifo = Fifo::new(core.low_water(), 0);
+            fifo.push(Delta::Seen(super::object("a", 1, 5)), None);
+            fifo.push(gone("b", 1, 6), None);
+            fifo.push(Delta::Seen(super::object("d", 1, 7)), None);
+            commit_all(&core, &mut fifo);
+        }
+        let value = object.meta().resource_version.to_string();
+        if value == "7" {
+            Err("odd".into())
+        } else {
+            Ok(vec![value])
+        }
+    }));
+    let found = |version| core.reader().keys_by_index("version", version).unwrap();
+    assert_eq!(found("5"), [key("a")]);
+    assert_eq!(found("1"), [key("c")]);
+    assert!(found("7").is_empty());
+    assert_eq!(core.status(std_now()).counters.unindexed, 1);
+}

@@ -6,6 +6,47 @@ use super::*;
 use crate::core::WaitError;
 use crate::delta::Change;
 use crate::status::InformerState;
+use crate::store::StoreOptions;
+use crate::transform::Transform;
+
+#[test]
+fn the_first_user_of_a_selection_says_how_it_is_kept_and_who_wants_it_otherwise_is_told() {
+    run(|options| async {
+        let rig = Rig::start(options).await;
+        rig.map("one", json!({}));
+        let bare = || StoreOptions {
+            transform: Transform::default().without("data"),
+            ..StoreOptions::default()
+        };
+        let scopes = [Scope::namespace("default")];
+        let view = rig.informers.view_with(&maps(), scopes, &bare()).unwrap();
+        view.wait_synced().await;
+        let one = view.lister::<ConfigMap>().get(&key("one")).unwrap();
+        assert_eq!(one.unwrap().data, None);
+
+        let selection = maps().within(Scope::namespace("default"));
+        let refused = rig
+            .informers
+            .informer_with(selection.clone(), StoreOptions::default());
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("transform"), "{refused}");
+        assert!(
+            rig.informers
+                .informer_with(selection.clone(), bare())
+                .is_ok()
+        );
+        drop(view);
+        rig.until("stopped", || rig.running().is_empty()).await;
+        let again = rig
+            .informers
+            .informer_with(selection, StoreOptions::default());
+        let again = again.unwrap();
+        again.wait_synced().await;
+        let one = again.lister::<ConfigMap>().get(&key("one")).unwrap();
+        assert!(one.unwrap().data.is_some());
+        rig.stop().await;
+    });
+}
 
 #[test]
 fn an_informer_whose_tree_was_stopped_is_neither_fresh_nor_watching() {

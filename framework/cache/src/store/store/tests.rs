@@ -30,7 +30,7 @@ fn a_namespace_is_read_without_its_neighbours() {
 #[test]
 fn ten_thousand_names_that_come_and_go_leave_nothing_behind() {
     let (mut writer, reader) = store();
-    writer.add_index(IndexSpec::path("spec.nodeName"));
+    writer.add_index(reader.build(IndexSpec::path("spec.nodeName")));
     for number in 0..10_000 {
         let object = object("a", &number.to_string(), &format!("node-{number}"));
         let mut shelf = write(&writer.shelf);
@@ -48,7 +48,7 @@ fn ten_thousand_names_that_come_and_go_leave_nothing_behind() {
 #[test]
 fn an_object_moves_in_the_index_with_its_value() {
     let (mut writer, reader) = store();
-    writer.add_index(IndexSpec::path("spec.nodeName"));
+    writer.add_index(reader.build(IndexSpec::path("spec.nodeName")));
     for node in ["n1", "n2"] {
         write(&writer.shelf).put(
             object("a", "pod", node),
@@ -69,8 +69,8 @@ fn an_object_moves_in_the_index_with_its_value() {
 
 #[test]
 fn an_index_that_was_large_gives_its_memory_back() {
-    let (mut writer, _) = store();
-    writer.add_index(IndexSpec::path("spec.nodeName"));
+    let (mut writer, reader) = store();
+    writer.add_index(reader.build(IndexSpec::path("spec.nodeName")));
     let allocated = allocation_counter::measure(|| {
         let mut shelf = write(&writer.shelf);
         let object = |number: u32| object("a", &number.to_string(), "n");
