@@ -344,6 +344,7 @@ impl Runnable {
             policy: plan.retry,
             deadline: plan.deadline,
             caches,
+            ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),

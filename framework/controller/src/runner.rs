@@ -80,9 +80,11 @@ where
     }
 
     fn keys(&self) -> Vec<Key> {
-        // before the sync there are none to name
-        let objects = self.lister.list_objects().unwrap_or_default();
-        objects.iter().map(|object| object.key().clone()).collect()
+        // of an informer that is not synced there are none to name
+        let cores = self.lister.cores();
+        let read = |core| Lister::<K>::new(core).list_objects().unwrap_or_default();
+        let objects = cores.iter().cloned().flat_map(read);
+        objects.map(|object| object.key().clone()).collect()
     }
 }
 

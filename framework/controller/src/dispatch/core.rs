@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -37,8 +37,10 @@ pub(crate) struct DispatchCore {
     pub(crate) policy: RetryPolicy,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
-    /// Every cache the reconciler reads: no key runs before all of them are synced.
+    /// Every cache the reconciler reads: no key runs before all of them have been synced.
     pub(crate) caches: Vec<View>,
+    /// Whether they have been: what is added to them later holds up nobody.
+    pub(crate) ready: AtomicBool,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
@@ -50,7 +52,19 @@ pub(crate) struct DispatchCore {
 impl DispatchCore {
     /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
     pub(crate) fn is_open(&self) -> bool {
-        self.closing.end().is_none() && self.caches.iter().all(|cache| cache.synced())
+        let ready = || {
+            let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
+            if ready {
+                self.ready.store(true, Relaxed);
+            }
+            ready
+        };
+        self.closing.end().is_none() && ready()
+    }
+
+    /// Whether keys run although an informer that was added later is not synced yet.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
     }
 
     pub(crate) async fn wait_ready(&self) {

@@ -284,6 +284,11 @@ impl Actor for Shard {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let core = self.berth.core.clone();
+        // what is synced does not wait for what is not; the rest follows below
+        if self.rebuild && core.is_ahead() {
+            self.rebuild();
+            self.pump();
+        }
         let ready = async move { core.wait_ready().await };
         ctx.spawn(ready.into_actor(self).map(|(), shard, _| {
             if shard.rebuild {
