@@ -178,6 +178,7 @@
 //!
 //! See [`InformerCore`] for what the store promises, [`Subscription`] for what a subscriber is told, [`Lister`] for what a read can answer.
 
+mod causes;
 mod connect;
 mod core;
 mod delta;

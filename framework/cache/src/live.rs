@@ -14,6 +14,7 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::causes::chain;
 use crate::envelope;
 use crate::framing::MAX_ITEM;
 use crate::key::Key;
@@ -187,7 +188,7 @@ impl<K> Live<K> {
             .client
             .send(request)
             .await
-            .map_err(|error| LiveCause::Unreachable(words(&error)))?;
+            .map_err(|error| LiveCause::Unreachable(chain(&error)))?;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
             let wait = head.headers.get(RETRY_AFTER);
@@ -301,7 +302,7 @@ fn segment(name: &str) -> Result<&str, LiveCause> {
 async fn collect(mut body: kube::client::Body, limit: usize) -> Result<Vec<u8>, LiveCause> {
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| LiveCause::Unreachable(words(&error)))?;
+        let frame = frame.map_err(|error| LiveCause::Unreachable(chain(&error)))?;
         if let Ok(data) = frame.into_data() {
             read.extend_from_slice(&data);
         }
@@ -312,20 +313,6 @@ async fn collect(mut body: kube::client::Body, limit: usize) -> Result<Vec<u8>, 
         }
     }
     Ok(read)
-}
-
-/// An error with its causes: the outer ones of HTTP clients say only that something failed.
-fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let next = cause.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 impl<K> Clone for Live<K> {

@@ -6,47 +6,6 @@ use super::*;
 use crate::core::WaitError;
 use crate::delta::Change;
 use crate::status::InformerState;
-use crate::store::StoreOptions;
-use crate::transform::Transform;
-
-#[test]
-fn the_first_user_of_a_selection_says_how_it_is_kept_and_who_wants_it_otherwise_is_told() {
-    run(|options| async {
-        let rig = Rig::start(options).await;
-        rig.map("one", json!({}));
-        let bare = || StoreOptions {
-            transform: Transform::default().without("data"),
-            ..StoreOptions::default()
-        };
-        let scopes = [Scope::namespace("default")];
-        let view = rig.informers.view_with(&maps(), scopes, &bare()).unwrap();
-        view.wait_synced().await;
-        let one = view.lister::<ConfigMap>().get(&key("one")).unwrap();
-        assert_eq!(one.unwrap().data, None);
-
-        let selection = maps().within(Scope::namespace("default"));
-        let refused = rig
-            .informers
-            .informer_with(selection.clone(), StoreOptions::default());
-        let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("transform"), "{refused}");
-        assert!(
-            rig.informers
-                .informer_with(selection.clone(), bare())
-                .is_ok()
-        );
-        drop(view);
-        rig.until("stopped", || rig.running().is_empty()).await;
-        let again = rig
-            .informers
-            .informer_with(selection, StoreOptions::default());
-        let again = again.unwrap();
-        again.wait_synced().await;
-        let one = again.lister::<ConfigMap>().get(&key("one")).unwrap();
-        assert!(one.unwrap().data.is_some());
-        rig.stop().await;
-    });
-}
 
 #[test]
 fn an_informer_whose_tree_was_stopped_is_neither_fresh_nor_watching() {
@@ -137,6 +96,66 @@ fn a_bounded_wait_for_the_first_state_says_what_stands_in_the_way() {
         rig.until("stopped", || core.retired()).await;
         let answer = core.synced_within(&rig.clock, limit).await;
         assert!(matches!(answer, Err(WaitError::Ended { .. })), "{answer:?}");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn the_first_user_of_a_selection_decides_how_it_is_kept_and_another_wish_is_refused_by_name() {
+    run(|options| async {
+        let rig = Rig::start(options).await;
+        rig.map("one", json!({}));
+        let bare = StoreOptions {
+            transform: Transform::default().without("data"),
+            ..StoreOptions::default()
+        };
+        let ask = |options: &StoreOptions| rig.informers.informer_with(maps(), options.clone());
+        let first = ask(&bare).unwrap();
+        first.wait_synced().await;
+        let read = first.lister::<ConfigMap>().get(&key("one"));
+        assert_eq!(read.unwrap().unwrap().data, None);
+        assert!(ask(&bare).is_ok(), "the same again");
+        let as_it_is = rig.informers.informer(maps());
+        assert!(std::ptr::eq(&*as_it_is, &*first), "one store");
+
+        let refused = |options| ask(&options).unwrap_err().what;
+        assert_eq!(refused(StoreOptions::default()), "transform");
+        let memo = StoreOptions {
+            memo: 1,
+            ..bare.clone()
+        };
+        assert_eq!(refused(memo), "memo");
+        let typed = StoreOptions {
+            layout: Layout::typed::<ConfigMap>(),
+            ..bare.clone()
+        };
+        assert_eq!(refused(typed), "layout");
+        let refused = rig
+            .informers
+            .view_with(&maps(), [Scope::All], &StoreOptions::default());
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "configmaps in all namespaces are kept already, with another transform than asked for; give the same store options everywhere, or select \
+             something else"
+        );
+
+        drop((first, as_it_is));
+        assert!(ask(&StoreOptions::default()).is_ok(), "nobody else uses it");
+        rig.stop().await;
+    });
+}
+
+#[test]
+fn secrets_are_sensitive_whether_asked_for_or_not() {
+    run(|options| async {
+        let rig = Rig::start(options).await;
+        let secrets = || Selection::of::<k8s_openapi::api::core::v1::Secret>();
+        let _plain = rig.informers.informer(secrets());
+        let sensitive = StoreOptions {
+            sensitive: true,
+            ..StoreOptions::default()
+        };
+        assert!(rig.informers.informer_with(secrets(), sensitive).is_ok());
         rig.stop().await;
     });
 }

@@ -1,7 +1,6 @@
 //! Requests and their bodies. Bytes come as the server sends them: nothing of kube's decodes them.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 
+use crate::causes::chain;
 use crate::reflector::answer::{Failure, Status};
 use crate::reflector::plan::{At, List, StreamList};
 use crate::selection::Selection;
@@ -260,18 +260,4 @@ async fn within<T>(
         Either::Left((value, _)) => Ok(value),
         Either::Right(_) => Err(Failure::Timeout(patience)),
     }
-}
-
-/// An error with its causes: the outer ones of HTTP clients say only that something failed.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let next = cause.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        source = cause.source();
-    }
-    text
 }
