@@ -104,6 +104,11 @@ impl Kind {
         }
     }
 
+    /// Whether its objects are Secrets, which nobody has to say.
+    pub(crate) fn holds_secrets(&self) -> bool {
+        self.group.is_empty() && self.plural == "secrets"
+    }
+
     /// The URL path of the collection within `scope`, without host and query.
     #[must_use]
     pub fn path(&self, scope: &Scope) -> String {

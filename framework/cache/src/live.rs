@@ -15,11 +15,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::causes::chain;
-use crate::envelope;
 use crate::framing::MAX_ITEM;
 use crate::key::Key;
 use crate::kind::{Kind, Scope};
 use crate::object::{DecodeError, Object};
+use crate::opener::Opener;
+use crate::transform::Transform;
 
 #[cfg(test)]
 mod tests;
@@ -203,7 +204,11 @@ impl<K> Live<K> {
             );
         }
         let body = collect(body, MAX_ITEM).await?;
-        let object = envelope::open(&body).map_err(|error| LiveCause::Unreadable(error.reason))?;
+        // whoever asks the server wants to know what it has, who wrote which field included
+        let opener = Opener::new(None, Transform::none(), self.kind.holds_secrets(), None);
+        let object = opener
+            .open(&body)
+            .map_err(|error| LiveCause::Unreadable(error.reason))?;
         if object.key() != key {
             return Err(LiveCause::Unreadable(
                 "it is an object of another name".to_owned(),

@@ -42,6 +42,8 @@ async fn a_live_read_sees_what_was_written_before_it_and_absence_is_no_error() {
         object.meta().resource_version.to_string(),
         written["metadata"]["resourceVersion"]
     );
+    let managed = object.path("metadata.managedFields[*].manager");
+    assert!(managed.is_some(), "a live read leaves nothing out");
     // by quorum: no version is offered that a cache of the server's could answer
     assert!(sim.audit().iter().all(|audit| audit.query.is_empty()));
 }

@@ -74,7 +74,7 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// As they are applied to a kind.
     fn of_kind(self, kind: &Kind) -> Self {
-        let secrets = kind.group.is_empty() && kind.plural == "secrets";
+        let secrets = kind.holds_secrets();
         Self {
             sensitive: self.sensitive || secrets,
             ..self
