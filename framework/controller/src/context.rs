@@ -360,10 +360,7 @@ impl Context {
 
 /// The key of an object.
 pub fn key_of<K: Resource>(object: &K) -> Key {
-    Key::new(
-        object.meta().namespace.as_deref(),
-        object.meta().name.as_deref().unwrap_or_default(),
-    )
+    Key::of(object)
 }
 
 fn failed<K: Namespaced>(

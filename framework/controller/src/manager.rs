@@ -12,7 +12,6 @@ use boatswain_supervision::{
 };
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::sync::Semaphore;
 
 use crate::{
     assemble::{Branch, Runnable, Yard},
@@ -29,9 +28,6 @@ use crate::{
     signals,
     telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
 };
-
-/// Lists that are read at once in a process, so that a start with many kinds does not weigh on the API server.
-const LISTS: usize = 4;
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.
 #[must_use = "a manager does nothing until it runs"]
@@ -283,7 +279,6 @@ impl Launch {
         let shared = SharedInformers::new(
             client.clone(),
             InformerOptions {
-                lists: Some(Arc::new(Semaphore::new(LISTS))),
                 indexer: Some(crew.indexers.clone()),
                 ..InformerOptions::default()
             },
