@@ -248,6 +248,12 @@ impl InformerCore {
         self.reader.get(key)
     }
 
+    /// Up to `max` stored objects behind `after`, by key: to go through a large store without holding it up and without a copy of all of it.
+    #[must_use]
+    pub fn page(&self, after: Option<&Key>, max: usize) -> Vec<Object> {
+        self.reader.page(after, max)
+    }
+
     /// How the informer is. `now` is the clock's, for ages.
     #[must_use]
     pub fn status(&self, now: Instant) -> InformerStatus {

@@ -18,7 +18,7 @@ use prometheus::Registry;
 use crate::{
     builder::Watchable,
     context::Surroundings,
-    crew::Crew,
+    crew::{Crew, Watch},
     dispatch::{
         Berth, Closing, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy,
         Runner, Seat, Shard, ShardView, Worker, Writes,
@@ -96,6 +96,8 @@ pub(crate) struct Yard {
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
     pub(crate) closing: Closing,
+    /// Controllers that have been put together so far.
+    pub(crate) launched: usize,
 }
 
 /// What a controller's reconciler and mappers read from; handed to the closure given to
@@ -363,9 +365,10 @@ impl Runnable {
             core,
             feeds,
             views,
-            crew: yard.crew.clone(),
+            crew: yard.crew.watch(yard.launched),
             grace: yard.grace,
         };
+        yard.launched += 1;
         Ok(Arc::new(move || branch(hold.clone())))
     }
 }
@@ -379,7 +382,7 @@ struct Hold {
     core: Arc<DispatchCore>,
     feeds: Vec<Arc<Feed>>,
     views: Vec<ShardView>,
-    crew: Crew,
+    crew: Watch,
     grace: Duration,
 }
 
@@ -440,11 +443,11 @@ fn branch(
                     0 => format!("trigger-{}", feed.source),
                     n => format!("trigger-{}-{}", feed.source, n + 1),
                 };
-                let thread = &crew.workers[index % crew.workers.len()];
                 let make = move |link: &Link| {
                     Trigger::new(core.clone(), feed.clone(), shards.clone(), link)
                 };
-                children.add(ChildSpec::actor(id, Mailbox::new(), make).thread(thread.clone()));
+                let spec = ChildSpec::actor(id, Mailbox::new(), make);
+                children.add(spec.thread(crew.triggers.clone()));
             }
         })
 }

@@ -94,7 +94,7 @@ impl<K: Watchable> Controller<K> {
     }
 
     /// Runs the owner when an object of kind `C` that it controls changes (owner reference with `controller: true`, compared by
-    /// group and kind). Short for [`watches`](Self::watches) with [`owned`](Watches::owned).
+    /// group, kind and uid). Short for [`watches`](Self::watches) with [`owned`](Watches::owned).
     pub fn owns<C: Watchable>(self) -> Self {
         self.watches::<C>().owned()
     }
@@ -201,9 +201,15 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
     }
 
     /// Runs the owner that controls the changed object (owner reference with `controller: true`), compared by group and kind, whatever the
-    /// version it was named with.
+    /// version it was named with, and by uid: an owner of the same name that came later is not meant, nor is one before it. One that the cache does
+    /// not know (yet) is.
     pub fn owned(self) -> Controller<K> {
-        self.refers_by(|kind, _| Reference::to_controller(kind))
+        self.refers_by(|kind, stored| {
+            Reference::to_controller(kind).of_incarnation(move |key| {
+                let owner = stored.get_object(key).ok().flatten();
+                owner.map(|owner| owner.meta().uid.clone())
+            })
+        })
     }
 
     /// Runs the objects of kind `K` that the changed object names, in the way `reference` says: as owners, by a label, an annotation or a field.

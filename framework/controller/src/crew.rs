@@ -5,15 +5,28 @@ use std::io;
 use actix_rt::Arbiter;
 use boatswain_supervision::Thread;
 
+/// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
+const TRIGGERS: usize = 2;
+
 /// The threads of a manager. User code has threads of its own; informers, events and probes never share one with it.
 #[derive(Clone)]
 pub(crate) struct Crew {
     pub(crate) workers: Vec<Thread>,
+    /// Predicates and mappers are user code, but one reconcile that blocks its thread must not keep the changes of other keys from their shards.
+    pub(crate) triggers: Vec<Thread>,
     pub(crate) informers: Thread,
     /// Index functions are user code, too.
     pub(crate) indexers: Thread,
     pub(crate) events: Thread,
     pub(crate) telemetry: Thread,
+}
+
+/// The threads of one controller.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    /// One per shard at most; shards take turns.
+    pub(crate) workers: Vec<Thread>,
+    pub(crate) triggers: Thread,
 }
 
 /// The arbiters behind a [`Crew`].
@@ -25,6 +38,7 @@ impl Crew {
         let here = Thread::here();
         Self {
             workers: vec![here.clone()],
+            triggers: vec![here.clone()],
             informers: here.clone(),
             indexers: here.clone(),
             events: here.clone(),
@@ -32,7 +46,22 @@ impl Crew {
         }
     }
 
-    /// Arbiters of their own for `workers` shards, informers, events and probes.
+    /// Those for the controller of this number: controllers of one shard each do not all stand on the first thread.
+    pub(crate) fn watch(&self, number: usize) -> Watch {
+        let from = |threads: &[Thread]| {
+            let turned = threads.iter().cycle().skip(number % threads.len().max(1));
+            turned.take(threads.len()).cloned().collect::<Vec<_>>()
+        };
+        Watch {
+            workers: from(&self.workers),
+            triggers: from(&self.triggers)
+                .into_iter()
+                .next()
+                .unwrap_or_else(Thread::here),
+        }
+    }
+
+    /// Arbiters of their own for `workers` shards, triggers, informers, events and probes.
     pub(crate) fn hire(workers: usize) -> (Self, Arbiters) {
         let mut arbiters = Vec::new();
         let mut hire = |name: String| {
@@ -46,6 +75,9 @@ impl Crew {
             events: hire("events".into()),
             informers: hire("informers".into()),
             indexers: hire("indexers".into()),
+            triggers: (0..TRIGGERS)
+                .map(|i| hire(format!("triggers-{i}")))
+                .collect(),
             workers: (0..workers.max(1))
                 .map(|i| hire(format!("worker-{i}")))
                 .collect(),
@@ -92,7 +124,7 @@ mod tests {
             let (_, arbiters) = Crew::hire(2);
             arbiters.0.iter().map(Arbiter::handle).collect::<Vec<_>>()
         });
-        assert_eq!(handles.len(), 6);
+        assert_eq!(handles.len(), 8);
         for handle in handles {
             // a thread that has ended takes no more tasks
             while handle.spawn_fn(|| ()) {

@@ -294,6 +294,7 @@ impl Launch {
             concurrency: options.workers,
             grace: options.grace,
             closing: closing.clone(),
+            launched: 0,
         };
         for controller in &controllers {
             controller.declare(&mut yard.informers)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boatswain_cache::{Key, Lister, ReadError};
+use boatswain_cache::{InformerCore, Key, Lister, ReadError};
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
@@ -50,7 +50,8 @@ where
                     let last = self.departed.get(cx.key());
                     let typed = last.as_ref().and_then(|last| last.decode::<K>().ok());
                     let outcome = self.reconciler.gone(cx.key(), typed, &cx).await;
-                    if let (Ok(_), Some(last)) = (&outcome, last) {
+                    // as long as it asks to be told again, it is, also after a crash
+                    if let (Ok(Outcome::Done | Outcome::GiveUp(_)), Some(last)) = (&outcome, last) {
                         self.departed.settle(&last);
                     }
                     outcome
@@ -58,6 +59,9 @@ where
                 // a mapper or an owner reference named it: it is another process's business
                 Err(error @ ReadError::OutOfScope { .. }) => {
                     tracing::debug!(key = %cx.key(), "not reconciled: {error}");
+                    if let Some(before) = before {
+                        self.departed.settle(&before);
+                    }
                     return Ended::Outcome(Outcome::Done);
                 }
                 Err(ReadError::Undecodable(error)) => return Ended::Undecodable(error.to_string()),
@@ -85,6 +89,14 @@ where
         let read = |core| Lister::<K>::new(core).list_objects().unwrap_or_default();
         let objects = cores.iter().cloned().flat_map(read);
         objects.map(|object| object.key().clone()).collect()
+    }
+
+    fn stores(&self) -> Arc<[Arc<InformerCore>]> {
+        self.lister.cores()
+    }
+
+    fn is_gone(&self, key: &Key) -> bool {
+        matches!(self.lister.get_object(key), Ok(None))
     }
 }
 

@@ -4,12 +4,16 @@
 
 use std::{
     convert::Infallible,
+    hash::BuildHasher as _,
     sync::{Arc, Mutex, mpsc},
+    thread::ThreadId,
     time::Duration,
 };
 
 use boatswain::{Clock, Manager, Observer, Options, prelude::*, testing::TestServer};
-use k8s_openapi::api::core::v1::Namespace;
+use boatswain_workqueue::Seeded;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{Api, api::PostParams};
 
 /// Waits until what `/healthz` shows is as it should be.
 async fn until(observer: &Observer, what: &str, is: impl Fn(&(bool, String)) -> bool) {
@@ -56,6 +60,80 @@ async fn a_reconcile_that_blocks_its_thread_is_named_by_healthz_for_as_long_as_i
         *live && page.contains("[+]threads ok")
     })
     .await;
+    tokio::task::spawn_blocking(|| manager.stop())
+        .await
+        .expect("joined")
+        .expect("an orderly stop");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reconcile_that_blocks_its_thread_keeps_no_change_from_the_keys_of_other_threads() {
+    if std::thread::available_parallelism().is_ok_and(|threads| threads.get() == 1) {
+        // a manager has no other thread then
+        return;
+    }
+    let server = TestServer::start().await.expect("a server");
+    let client = server.client().await.expect("a client");
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let create = async |name: String| {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name);
+        maps.create(&PostParams::default(), &map)
+            .await
+            .expect("created");
+    };
+    let (open, gate) = mpsc::channel::<()>();
+    // it belongs to the first of two threads, where most of a controller stands
+    let is_first =
+        |name: &String| Seeded::default().hash_one(Key::new(Some("default"), name)) % 2 == 0;
+    let blocker = (0..).map(|i| format!("blocks-{i}")).find(is_first);
+    create(blocker.expect("one of two")).await;
+    let (ran, runs) = mpsc::channel::<(String, ThreadId)>();
+    let context = Arc::new((Mutex::new(gate), Mutex::new(ran)));
+    type Shared = (
+        Mutex<mpsc::Receiver<()>>,
+        Mutex<mpsc::Sender<(String, ThreadId)>>,
+    );
+    let controller = Controller::<ConfigMap>::named("blocker").reconcile_with(
+        context,
+        |map: Arc<ConfigMap>, shared: Arc<Shared>| async move {
+            let (gate, ran) = &*shared;
+            let told = (map.name_any(), std::thread::current().id());
+            let _ = ran.lock().map(|ran| ran.send(told));
+            if map.name_any().starts_with("blocks") {
+                let _ = gate.lock().map(|gate| gate.recv());
+            }
+            Ok::<_, Infallible>(Outcome::Done)
+        },
+    );
+    let options = Options {
+        kubeconfig: Some(server.kubeconfig()),
+        workers: 2,
+        ..Options::default()
+    };
+    let start = move || Manager::new(options).with(controller).spawn();
+    let manager = tokio::task::spawn_blocking(start)
+        .await
+        .expect("joined")
+        .expect("started");
+    let patience = Duration::from_secs(60);
+    let next = || {
+        runs.recv_timeout(patience)
+            .expect("keys of the other thread run")
+    };
+    let blocked = loop {
+        let (name, thread) = next();
+        if name.starts_with("blocks") {
+            break thread;
+        }
+    };
+    for number in 0..16 {
+        create(format!("free-{number}")).await;
+    }
+    // half of them, about, belong to the other thread
+    assert_ne!(next().1, blocked);
+    drop(open);
     tokio::task::spawn_blocking(|| manager.stop())
         .await
         .expect("joined")

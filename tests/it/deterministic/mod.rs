@@ -6,6 +6,7 @@ mod isolation;
 mod predicates;
 mod selections;
 mod stops;
+mod triggers;
 
 use std::{
     collections::BTreeMap,

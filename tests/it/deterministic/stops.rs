@@ -79,3 +79,31 @@ fn g11_a_run_that_waits_for_the_cache_when_the_stop_comes_does_not_begin() {
         held.release();
     });
 }
+
+#[test]
+fn g11_a_run_whose_wait_for_the_cache_ends_after_the_stop_began_does_not_begin() {
+    Stage::play(3, |stage| async move {
+        stage.create("map").await;
+        let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::ZERO));
+        let slow = Scripted::new(&stage.clock, |_| Script::Work(Duration::from_secs(10)));
+        let writer = Writer(scripted.clone());
+        let writer = Controller::<ConfigMap>::named("writer").reconciler(move |_| writer);
+        // stopped before the other, which takes as long as its reconcile
+        let slow = Controller::<ConfigMap>::named("slow").reconciler(slow.maker());
+        let manager = Manager::new(Options::default()).with(writer).with(slow);
+        let (clock, entropy) = (stage.clock.clone(), stage.options.entropy.clone());
+        let started = manager.start(stage.client.clone(), clock, entropy).await;
+        let running = started.expect("started");
+        stage.clock.sleep(Duration::from_secs(2)).await;
+        let held = stage.sim.faults().stall_watches(Matcher::any());
+        stage.clock.sleep(Duration::from_secs(1)).await;
+        let before = scripted.runs("map").len();
+        let meanwhile = async {
+            stage.clock.sleep(Duration::from_secs(1)).await;
+            held.release();
+        };
+        let (stopped, ()) = tokio::join!(running.stop(), meanwhile);
+        stopped.expect("nothing still runs");
+        assert_eq!(scripted.runs("map").len(), before);
+    });
+}

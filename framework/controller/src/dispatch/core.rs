@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{Key, Object, View};
+use boatswain_cache::{InformerCore, Key, View};
 use boatswain_supervision::Entropy;
-use dashmap::DashMap;
+use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
 
-use super::{Closing, Ended, InFlight, Permits, RetryPolicy};
+use super::{Closing, Departed, Ended, InFlight, Permits, RetryPolicy};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -24,8 +24,14 @@ pub(crate) trait Runner: Send + Sync {
     /// Runs the key of `cx` once.
     fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended>;
 
-    /// Every key that exists now, to rebuild a shard from and to look at each again at the resync.
+    /// Every key that exists now, to rebuild a shard from.
     fn keys(&self) -> Vec<Key>;
+
+    /// Where the objects are that it runs for.
+    fn stores(&self) -> Arc<[Arc<InformerCore>]>;
+
+    /// Whether the cache knows that there is no such object.
+    fn is_gone(&self, key: &Key) -> bool;
 }
 
 pub(crate) struct DispatchCore {
@@ -67,6 +73,21 @@ impl DispatchCore {
         self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
     }
 
+    /// What becomes of a key whose verdict is this: one whose object is gone is not parked, for nothing could wake it. It has had all of its attempts.
+    pub(crate) fn let_go(&self, key: &Key, verdict: Verdict) -> Verdict {
+        let (Verdict::Park(why), Some(last)) = (&verdict, self.departed.get(key)) else {
+            return verdict;
+        };
+        if !self.runner.is_gone(key) {
+            return verdict;
+        }
+        self.departed.settle(&last);
+        self.metrics.departed_let_go();
+        let controller = &self.name;
+        tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
+        Verdict::Done
+    }
+
     pub(crate) async fn wait_ready(&self) {
         for cache in &self.caches {
             cache.wait_synced().await;
@@ -80,30 +101,5 @@ impl DispatchCore {
     /// How many incarnations of this shard there were before the one that asks. They took their cells with them.
     pub(crate) fn next_epoch(&self, shard: usize) -> u32 {
         self.epochs[shard].fetch_add(1, Relaxed)
-    }
-}
-
-/// Objects that are gone from the cache and whose reconciler has not been told yet: what a rebuilt shard cannot learn from the store.
-#[derive(Clone, Default)]
-pub(crate) struct Departed(Arc<DashMap<Key, Object>>);
-
-impl Departed {
-    pub(crate) fn insert(&self, last: Object) {
-        self.0.insert(last.key().clone(), last);
-    }
-
-    pub(crate) fn get(&self, key: &Key) -> Option<Object> {
-        self.0.get(key).map(|entry| entry.value().clone())
-    }
-
-    /// Forgets what departed, unless another incarnation has departed since.
-    pub(crate) fn settle(&self, dealt_with: &Object) {
-        self.0.remove_if(dealt_with.key(), |_, last| {
-            dealt_with.meta().uid == last.meta().uid
-        });
-    }
-
-    pub(crate) fn keys(&self) -> Vec<Key> {
-        self.0.iter().map(|entry| entry.key().clone()).collect()
     }
 }

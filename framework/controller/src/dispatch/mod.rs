@@ -2,6 +2,7 @@
 
 mod closing;
 mod core;
+mod departed;
 mod in_flight;
 mod limiter;
 mod permits;
@@ -18,7 +19,8 @@ use boatswain_workqueue::{Delay, Lane, Seeded};
 pub use self::retry::RetryPolicy;
 pub(crate) use self::{
     closing::Closing,
-    core::{Departed, DispatchCore, Runner},
+    core::{DispatchCore, Runner},
+    departed::Departed,
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,

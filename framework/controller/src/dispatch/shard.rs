@@ -242,6 +242,7 @@ impl Shard {
         let verdict = core
             .policy
             .verdict(&done.ended, done.streak, core.entropy.unit(), now);
+        let verdict = core.let_go(&done.key, verdict);
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
                 self.berth

@@ -203,6 +203,10 @@ async fn run(
         () = core.surroundings.writes.barrier(cx.key()) => {}
         () = clock.sleep(BARRIER) => core.metrics.barrier_missed(),
     }
+    // it may have begun while the run waited, and the worker is asked to stop only after others
+    if core.closing.end().is_some() {
+        return Ended::Aborted;
+    }
     let started = clock.now();
     reconciling.set(true);
     let reconcile = AssertUnwindSafe(core.runner.clone().run(cx)).catch_unwind();

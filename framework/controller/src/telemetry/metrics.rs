@@ -48,6 +48,9 @@ struct Inner {
     predicate_failures: IntCounter,
     mapper_failures: IntCounter,
     barrier_missed: IntCounter,
+    quarantined: IntCounter,
+    departed_dropped: IntCounter,
+    departed_let_go: IntCounter,
 }
 
 impl ControllerMetrics {
@@ -114,6 +117,18 @@ impl ControllerMetrics {
                 "controller_barrier_missed_total",
                 "Runs that started although the cache did not show the key's last write in time.",
             ))?,
+            quarantined: IntCounter::with_opts(opts(
+                "controller_quarantined_total",
+                "Changes set aside because they crashed a trigger twice.",
+            ))?,
+            departed_dropped: IntCounter::with_opts(opts(
+                "controller_departed_dropped_total",
+                "Last states of deleted objects forgotten because too many waited to be told.",
+            ))?,
+            departed_let_go: IntCounter::with_opts(opts(
+                "controller_departed_let_go_total",
+                "Deleted objects whose reconciler failed at being told until the attempts were used up.",
+            ))?,
         };
         for collector in inner.collectors() {
             registry.register(collector)?;
@@ -168,6 +183,18 @@ impl ControllerMetrics {
         self.0.mapper_failures.inc();
     }
 
+    pub(crate) fn quarantined(&self) {
+        self.0.quarantined.inc();
+    }
+
+    pub(crate) fn departed_dropped(&self) {
+        self.0.departed_dropped.inc();
+    }
+
+    pub(crate) fn departed_let_go(&self) {
+        self.0.departed_let_go.inc();
+    }
+
     pub(crate) fn barrier_missed(&self) {
         self.0.barrier_missed.inc();
     }
@@ -186,6 +213,9 @@ impl Inner {
             Box::new(self.predicate_failures.clone()),
             Box::new(self.mapper_failures.clone()),
             Box::new(self.barrier_missed.clone()),
+            Box::new(self.quarantined.clone()),
+            Box::new(self.departed_dropped.clone()),
+            Box::new(self.departed_let_go.clone()),
         ]
     }
 }

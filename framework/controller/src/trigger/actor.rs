@@ -1,18 +1,23 @@
 //! The actor that reads a subscription, maps changes and hands keys to their shards.
 
-use std::{future::pending, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_cache::{Batch, Cause, Change, Key, Predicate, Subscription, View};
+use boatswain_cache::{Cause, Change, Key, Object, Predicate, Subscription, View};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
-use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
 use super::{
-    Mapper, Mapping, lane,
+    Mapping,
+    hand::{InHand, Progress, Quarantine, Step},
+    lane,
+    resync::{SLICES, Slices},
     sieve::{Sieve, Worth},
-    unmapped::{Asked, News, Unmapped},
+    unmapped::{News, Unmapped},
 };
 use crate::{
     dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
@@ -21,23 +26,24 @@ use crate::{
 
 /// Changes mapped in one go.
 const BATCH: usize = 256;
-/// The resync looks at one in so many keys at a time, which spreads it over its period.
-const SLICES: u32 = 64;
-/// Changes the author's mapper works on at once.
-const AT_ONCE: usize = 16;
-/// How long it may take over one.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Keys looked at in one go for the resync.
+const PAGE: usize = 256;
 
 /// What a trigger works on; it outlives the trigger's incarnations, so that a change in hand is mapped again after a crash.
+///
+/// Only its trigger writes to it.
 pub(crate) struct Feed {
     /// The name of what is selected.
     pub(crate) source: String,
     subscription: Subscription,
     wake: Arc<Notify>,
     sieve: Sieve,
-    mapping: Mapping,
-    unmapped: Unmapped,
+    pub(super) mapping: Mapping,
+    pub(super) unmapped: Unmapped,
     resync: Option<Duration>,
+    slices: OnceLock<Mutex<Slices>>,
+    hand: Mutex<Option<InHand>>,
+    quarantine: Quarantine,
 }
 
 impl Feed {
@@ -61,6 +67,9 @@ impl Feed {
             mapping,
             unmapped: Unmapped::new(),
             resync,
+            slices: OnceLock::new(),
+            hand: Mutex::default(),
+            quarantine: Quarantine::default(),
         }
     }
 }
@@ -79,6 +88,10 @@ impl Trigger {
         shards: Arc<Vec<Address<Shard>>>,
         link: &Link,
     ) -> Self {
+        let shown = feed.clone();
+        link.report("quarantined", move || shown.quarantine.show());
+        let shown = feed.clone();
+        link.report("unmapped", move || shown.unmapped.len().into());
         Self {
             core,
             feed,
@@ -105,10 +118,8 @@ impl Actor for Trigger {
     fn started(&mut self, ctx: &mut Self::Context) {
         let hand = self.hand();
         ctx.spawn(async move { hand.follow().await }.into_actor(self));
-        if let Mapping::Mapped(mapper) = &self.feed.mapping {
-            let (hand, mapper) = (self.hand(), mapper.clone());
-            ctx.spawn(async move { hand.ask(&*mapper).await }.into_actor(self));
-        }
+        let hand = self.hand();
+        ctx.spawn(async move { hand.ask().await }.into_actor(self));
         if let Some(period) = self.feed.resync {
             let hand = self.hand();
             ctx.spawn(async move { hand.resync(period).await }.into_actor(self));
@@ -117,40 +128,77 @@ impl Actor for Trigger {
 }
 
 /// What the trigger's futures need of it.
-struct Hand {
-    core: Arc<DispatchCore>,
-    feed: Arc<Feed>,
-    shards: Arc<Vec<Address<Shard>>>,
-    clock: Clock,
+pub(super) struct Hand {
+    pub(super) core: Arc<DispatchCore>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) shards: Arc<Vec<Address<Shard>>>,
+    pub(super) clock: Clock,
 }
 
 impl Hand {
     async fn follow(self) {
         loop {
-            match self.feed.subscription.take(BATCH) {
-                Some(batch) => self.map(batch).await,
-                None => self.feed.wake.notified().await,
+            if self.work() {
+                // let the arbiter's other actors have a turn
+                tokio::task::yield_now().await;
+            } else {
+                self.feed.wake.notified().await;
             }
         }
     }
 
-    async fn map(&self, batch: Batch) {
+    /// Handles what is in hand, or else the next batch. False if there is none.
+    fn work(&self) -> bool {
+        let mut hand = lock(&self.feed.hand);
+        if hand.is_none() {
+            *hand = self.feed.subscription.take(BATCH).map(|batch| InHand {
+                batch,
+                progress: Progress::default(),
+            });
+        }
+        let Some(InHand { batch, progress }) = hand.as_mut() else {
+            return false;
+        };
+        let changes = batch.changes();
+        loop {
+            match progress.begin(changes.len()) {
+                Step::Handle(range) => {
+                    let next = changes.get(range.clone()).unwrap_or_default();
+                    self.map(next);
+                    progress.did(range.end);
+                }
+                Step::SetAside(at) => {
+                    progress.did(at + 1);
+                    if let Some((change, cause)) = changes.get(at) {
+                        self.set_aside(change, *cause);
+                    }
+                }
+                Step::End => break,
+            }
+        }
+        if let Some(InHand { batch, .. }) = hand.take() {
+            batch.ack();
+        }
+        true
+    }
+
+    fn map(&self, changes: &[(Change, Cause)]) {
         let Feed {
             mapping,
             unmapped,
-            subscription,
+            quarantine,
             ..
         } = &*self.feed;
         let mut keys = Vec::new();
-        for (change, cause) in batch.changes() {
+        for (change, cause) in changes {
+            if !self.is_worth_it(change) {
+                continue;
+            }
             // what is out of sight may well exist: nobody is to clean up after it
             if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change)
                 && *cause != Cause::OutOfScope
             {
-                self.core.departed.insert(last.clone());
-            }
-            if !self.is_worth_it(change) {
-                continue;
+                self.departs(last);
             }
             let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
             match mapping.keys(change) {
@@ -165,10 +213,28 @@ impl Hand {
                 }
             }
         }
-        self.enqueue(keys);
-        subscription.ack(batch);
-        // let the arbiter's other actors have a turn
-        tokio::task::yield_now().await;
+        self.enqueue(keys.into_iter());
+        quarantine.forget(changes.iter().map(|(change, _)| change.key()));
+    }
+
+    /// A change that kills its trigger: the key of the controller's own object runs all the same.
+    fn set_aside(&self, change: &Change, cause: Cause) {
+        let (controller, source) = (&self.core.name, &self.feed.source);
+        tracing::error!(%controller, %source, ?change, "a change crashed its trigger twice; it is set aside");
+        self.core.metrics.quarantined();
+        self.feed.quarantine.insert(change);
+        if let Mapping::Own = self.feed.mapping {
+            let causes = self.feed.mapping.causes(change, cause);
+            self.enqueue([(change.key().clone(), lane(cause), causes)].into_iter());
+        }
+    }
+
+    fn departs(&self, last: &Object) {
+        if let Some(key) = self.core.departed.insert(last.clone()) {
+            let controller = &self.core.name;
+            tracing::debug!(%controller, %key, "the last state of a deleted object is forgotten: too many wait for their reconciler to be told");
+            self.core.metrics.departed_dropped();
+        }
     }
 
     /// Whether the author's predicate lets the change pass; one it panics on passes.
@@ -191,70 +257,7 @@ impl Hand {
         }
     }
 
-    /// Asks the author's mapper about several changes at once, so that one it is long over holds up no other.
-    async fn ask(self, mapper: &dyn Mapper) {
-        let unmapped = &self.feed.unmapped;
-        let mut asked = FuturesUnordered::new();
-        loop {
-            while asked.len() < AT_ONCE
-                && let Some(next) = unmapped.next(&self.clock)
-            {
-                asked.push(self.ask_about(mapper, next));
-            }
-            let due = unmapped.due().filter(|_| asked.len() < AT_ONCE);
-            let retry = async {
-                match due {
-                    Some(at) => self.clock.sleep_until(at).await,
-                    None => pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                // user code ran in place: let the arbiter's other actors have a turn
-                Some(()) = asked.next() => tokio::task::yield_now().await,
-                () = unmapped.added() => {}
-                () = retry => {}
-            }
-        }
-    }
-
-    /// Enqueues the keys the mapper names; its panic is its failure and nobody else's.
-    async fn ask_about(&self, mapper: &dyn Mapper, asked: Asked<'_>) {
-        let answer = async {
-            let mut keys = Vec::new();
-            for state in &asked.news.states {
-                keys.extend(mapper.map(state.clone()).await.map_err(|e| e.to_string())?);
-            }
-            Ok(keys)
-        };
-        let answer = tokio::select! {
-            biased;
-            answer = AssertUnwindSafe(answer).catch_unwind() => {
-                answer.unwrap_or_else(|_| Err("it panicked".to_owned()))
-            }
-            () = self.clock.sleep(PATIENCE) => Err(format!("no answer within {PATIENCE:?}")),
-        };
-        match answer {
-            Ok(keys) => {
-                let (lane, causes) = (asked.lane, asked.news.causes);
-                self.enqueue(keys.into_iter().map(|key| (key, lane, causes)).collect());
-                asked.answered();
-            }
-            Err(why) => {
-                self.core.metrics.mapper_failed();
-                let (controller, object, first) =
-                    (&self.core.name, asked.key.clone(), asked.failures == 0);
-                let retry_in = asked.failed();
-                if first {
-                    tracing::warn!(%controller, %object, ?retry_in, "a change could not be mapped to keys: {why}");
-                } else {
-                    tracing::debug!(%controller, %object, ?retry_in, "a change could not be mapped to keys: {why}");
-                }
-            }
-        }
-    }
-
-    fn enqueue(&self, keys: Vec<(Key, Lane, Causes)>) {
+    pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
         let mut shares = vec![Vec::new(); self.shards.len()];
         for entry in keys {
             shares[shard_of(&entry.0, self.shards.len())].push(entry);
@@ -269,14 +272,32 @@ impl Hand {
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
     /// looked at in even steps without any timer of its own.
     async fn resync(self, period: Duration) {
-        // a step of nothing would never let go of the thread
-        let step = (period / SLICES).max(Duration::from_millis(1));
-        for slice in (0..SLICES).cycle() {
-            self.clock.sleep(step).await;
-            let keys = self.core.runner.keys().into_iter();
-            let share =
-                keys.filter(|key| hash(key) >> 32 & u64::from(SLICES - 1) == u64::from(slice));
-            self.enqueue(share.map(|key| (key, Lane::Low, Causes::RESYNC)).collect());
+        let begin = || Mutex::new(Slices::new(period, self.clock.now()));
+        let slices = self.feed.slices.get_or_init(begin);
+        loop {
+            let due = lock(slices).due(self.clock.now());
+            self.clock.sleep_until(due).await;
+            let slice = lock(slices).take(self.clock.now());
+            self.look_again(slice).await;
         }
     }
+
+    async fn look_again(&self, slice: u64) {
+        let is_due = |key: &Key| hash(key) >> 32 & (SLICES - 1) == slice;
+        for store in self.core.runner.stores().iter() {
+            let mut after = None;
+            loop {
+                let page = store.page(after.as_ref(), PAGE);
+                let Some(last) = page.last() else { break };
+                after = Some(last.key().clone());
+                let due = page.iter().map(Object::key).filter(|key| is_due(key));
+                self.enqueue(due.map(|key| (key.clone(), Lane::Low, Causes::RESYNC)));
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,10 @@
 //! From a change in a cache to the keys that must run: one trigger per watch of a controller.
 
 mod actor;
+mod asking;
+mod guard;
+mod hand;
+mod resync;
 mod sieve;
 mod unmapped;
 
@@ -10,6 +14,7 @@ pub(crate) use actor::{Feed, Trigger};
 use boatswain_cache::{Cause, Change, Key, Lister, Object, Reference};
 use boatswain_workqueue::Lane;
 use futures::future::BoxFuture;
+use guard::guarded;
 
 use crate::reconcile::Causes;
 
@@ -49,12 +54,13 @@ impl MapError {
 }
 
 impl Mapping {
-    /// The keys `change` concerns; `None` where it takes the author's mapper to say. Old and new state both count, so that a changed
-    /// owner or reference reaches either side.
+    /// The keys `change` concerns; `None` where it takes the author's mapper to say, or where the author's part in it panicked: then it is
+    /// to be [asked](Self::ask). Old and new state both count, so that a changed owner or reference reaches either side.
     fn keys(&self, change: &Change) -> Option<Vec<Key>> {
         let mut keys: Vec<_> = match self {
             Self::Own => vec![change.key().clone()],
-            Self::Named(reference) => reference.keys_of(change),
+            // a reference may look at what is stored by a function of the author
+            Self::Named(reference) => guarded(|| reference.keys_of(change)).ok()?,
             Self::ReferencedBy { path, referrers } => {
                 let key = change.key();
                 referrers(path, key.namespace(), key.name())
@@ -64,6 +70,19 @@ impl Mapping {
         keys.sort_unstable();
         keys.dedup();
         Some(keys)
+    }
+
+    /// The keys that one state of a changed object concerns. It may panic, and so may the future.
+    fn ask(&self, state: Object) -> BoxFuture<'static, Result<Vec<Key>, MapError>> {
+        let keys = match self {
+            Self::Own => vec![state.key().clone()],
+            Self::Named(reference) => reference.keys(&state),
+            Self::ReferencedBy { path, referrers } => {
+                referrers(path, state.key().namespace(), state.key().name())
+            }
+            Self::Mapped(mapper) => return mapper.map(state),
+        };
+        Box::pin(ready(Ok(keys)))
     }
 
     pub(crate) fn causes(&self, change: &Change, cause: Cause) -> Causes {

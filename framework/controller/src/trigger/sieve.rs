@@ -1,11 +1,10 @@
 //! Asks the author's predicate, whose panic is its own.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use boatswain_cache::{Change, Predicate};
+
+use super::guard::guarded;
 
 pub(super) struct Sieve {
     when: Option<Predicate>,
@@ -35,7 +34,7 @@ impl Sieve {
         let Some(when) = &self.when else {
             return Worth::Run;
         };
-        match catch_unwind(AssertUnwindSafe(|| when.passes(change))) {
+        match guarded(|| when.passes(change)) {
             Ok(true) => Worth::Run,
             Ok(false) => Worth::Nothing,
             Err(_) => Worth::Unknown {

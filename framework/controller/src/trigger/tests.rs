@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::{
+    guard::{Guarded, guarded},
+    hand::{Progress, Quarantine, Step},
     sieve::{Sieve, Worth},
     unmapped::{News, Unmapped},
     *,
@@ -152,7 +154,7 @@ async fn what_is_asked_about_is_handed_out_again_after_a_crash_and_after_a_failu
     assert!(unmapped.next(&clock).is_none(), "it is being mapped");
     drop(crashed);
     let failed = unmapped.next(&clock).expect("it comes again");
-    let delay = failed.failed();
+    let delay = failed.failed(0.5);
     assert!(unmapped.next(&clock).is_none(), "it waits");
     add("b");
     unmapped.next(&clock).expect("others do not").answered();
@@ -200,4 +202,69 @@ fn what_a_label_names_runs_and_counts_as_watched() {
     assert_eq!(mapping.causes(&change, Cause::Watch), Causes::WATCHED);
     let owned = Mapping::Named(Reference::to_owners(kind(true)));
     assert_eq!(owned.causes(&change, Cause::Watch), Causes::OWNED);
+}
+
+#[test]
+fn a_panic_of_the_author_is_its_own_wherever_it_comes_even_from_what_it_leaves_behind() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    assert_eq!(guarded(|| 1), Ok(1));
+    let panicked = guarded(|| panic!("called")).expect_err("it panics");
+    assert_eq!(panicked.to_string(), "it panicked: called");
+    let payload = guarded(|| std::panic::panic_any(Bomb)).expect_err("it panics");
+    assert_eq!(payload.to_string(), "it panicked: without a text");
+    let polled: Guarded<'_, ()> = Guarded::new(Box::pin(async { panic!("polled") }));
+    assert!(polled.now_or_never().is_some_and(|answer| answer.is_err()));
+    let hung: Guarded<'_, ()> = Guarded::new(Box::pin(async {
+        let _bomb = Bomb;
+        pending().await
+    }));
+    assert!(
+        hung.now_or_never().is_none(),
+        "and its drop goes no further"
+    );
+}
+
+#[test]
+fn after_a_crash_changes_are_handled_one_by_one_and_the_one_that_kills_again_is_set_aside() {
+    let mut progress = Progress::default();
+    let mut steps = Vec::new();
+    // the third of five kills whoever handles it
+    loop {
+        let step = progress.begin(5);
+        match &step {
+            Step::Handle(range) if !range.contains(&2) => progress.did(range.end),
+            Step::Handle(_) => {}
+            Step::SetAside(at) => progress.did(at + 1),
+            Step::End => break,
+        }
+        steps.push(step);
+    }
+    let alone = |at| Step::Handle(at..at + 1);
+    let rest = [
+        alone(0),
+        alone(1),
+        alone(2),
+        Step::SetAside(2),
+        alone(3),
+        alone(4),
+    ];
+    assert_eq!(steps[0], Step::Handle(0..5));
+    assert_eq!(steps[1..], rest);
+}
+
+#[test]
+fn what_was_set_aside_is_named_until_a_later_change_of_it_is_handled() {
+    let quarantine = Quarantine::default();
+    let change = Change::Created(object("a", json!({})));
+    quarantine.insert(&change);
+    assert_eq!(quarantine.show()[0]["key"], "shop/a");
+    quarantine.forget([Key::new(Some("shop"), "b")].iter());
+    assert_eq!(quarantine.show().as_array().map(Vec::len), Some(1));
+    quarantine.forget([change.key().clone()].iter());
+    assert_eq!(quarantine.show(), json!([]));
 }

@@ -20,6 +20,7 @@ use crate::reconcile::Causes;
 
 /// The waits between attempts to map a change again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+const JITTER: f64 = 0.2;
 
 /// What is to be mapped of one object.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +94,12 @@ impl Unmapped {
         })
     }
 
+    /// Objects that are or have yet to be asked about.
+    pub(super) fn len(&self) -> usize {
+        let queue = self.queue();
+        queue.queued() + queue.running() + queue.waiting()
+    }
+
     /// When the next that failed may be tried again.
     pub(super) fn due(&self) -> Option<Instant> {
         self.queue().waits().next().map(|(_, delay)| delay.until)
@@ -114,11 +121,12 @@ impl Asked<'_> {
         self.verdict = Verdict::Done;
     }
 
-    /// The mapper has failed; it is asked again after the time that is returned.
-    pub(super) fn failed(mut self) -> Duration {
-        let delay = Exponential::new(RETRY.0, RETRY.1).delay(Retry {
+    /// The mapper has failed; it is asked again after the time that is returned, of which `chance` from 0 to 1 decides the jitter.
+    pub(super) fn failed(mut self, chance: f64) -> Duration {
+        let delays = Exponential::new(RETRY.0, RETRY.1).with_jitter(JITTER);
+        let delay = delays.clone().delay(Retry {
             failures: self.failures.saturating_add(1),
-            chance: 0.5,
+            chance,
             now: self.clock.now(),
         });
         self.verdict = Verdict::Backoff {
