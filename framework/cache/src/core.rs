@@ -30,7 +30,7 @@ mod waiting;
 use commit::InHand;
 pub(crate) use commit::{Permit, Tended};
 pub use freshness::Freshness;
-pub use waiting::WaitError;
+pub use waiting::{Sight, WaitError};
 
 /// Keys of a list that may be pending between reflector and store at once.
 const LIST_WINDOW: usize = 512;

@@ -210,7 +210,7 @@ mod trim;
 mod version;
 mod view;
 
-pub use crate::core::{Freshness, InformerCore, WaitError};
+pub use crate::core::{Freshness, InformerCore, Sight, WaitError};
 pub use connect::{ConnectOptions, Transport, connect, transport};
 pub use delta::{Cause, Change};
 pub use factory::{KeptOtherwise, SharedInformer, SharedInformers};

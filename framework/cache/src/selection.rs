@@ -10,6 +10,7 @@ use kube::core::{Expression, SelectorExt};
 
 use crate::kind::{Kind, Scope};
 
+mod meets;
 #[cfg(test)]
 mod tests;
 

@@ -20,6 +20,10 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::reconcile::Fault;
 
+mod record;
+
+pub(crate) use record::recording;
+
 /// A request that failed: what was tried, on which object, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {verb} {resource} {key}: {}", Reason(.source))]

@@ -1,43 +1,44 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Instant};
+use std::{
+    fmt::Debug,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
-use boatswain_cache::{Key, Kind, Live, Version};
+use boatswain_cache::{Key, Kind, Live};
 use boatswain_supervision::Clock;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{autoscaling::v1::Scale, core::v1::ObjectReference},
 };
 use kube::{
-    Api, Resource, ResourceExt as _,
+    Resource, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    core::Request,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::json;
 
 use crate::{
     builder::Watchable,
-    client::ClientError,
+    client::{ClientError, recording},
     dispatch::Writes,
     reconcile::Causes,
     recorder::{Note, Recorder, Severity},
 };
 
-/// What a kind must be for the typed helpers of [`Context`]: a namespaced type known at compile time.
-pub trait Namespaced:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
+/// What a kind must be for the typed helpers of [`Context`]: a type known at compile time, in namespaces or not.
+pub trait Writable:
+    Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<K> Namespaced for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+impl<K> Writable for K where
+    K: Resource<DynamicType = ()>
         + Clone
         + Debug
         + Serialize
@@ -47,6 +48,11 @@ impl<K> Namespaced for K where
         + 'static
 {
 }
+
+/// A [`Writable`] kind with objects in namespaces.
+pub trait Namespaced: Writable + Resource<Scope = NamespaceResourceScope> {}
+
+impl<K> Namespaced for K where K: Writable + Resource<Scope = NamespaceResourceScope> {}
 
 /// What all runs of one controller share.
 pub(crate) struct Surroundings {
@@ -64,6 +70,8 @@ pub struct Context {
     key: Key,
     attempt: u32,
     causes: Causes,
+    /// Made when it is first asked for: most runs write nothing.
+    client: Arc<OnceLock<kube::Client>>,
 }
 
 impl Context {
@@ -78,6 +86,7 @@ impl Context {
             key,
             attempt,
             causes,
+            client: Arc::default(),
         }
     }
 
@@ -106,10 +115,19 @@ impl Context {
         jiff::Timestamp::try_from(self.surroundings.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
     }
 
-    /// The client itself, for requests that have no helper here. Writes made through it are not remembered: the key's next run
-    /// may start before the cache shows them.
+    /// A client for requests that have no helper here. It remembers whatever is written through it, by any verb and subresource, also by a clone and after
+    /// the run: the next run of this key does not start before the caches show it.
+    ///
+    /// # Guarantees
+    ///
+    /// - Kinds that the controller does not read are not waited for, and no wait is longer than 5 s.
+    /// - A write whose answer is lost, because it timed out or its future was dropped, is asked about before the next run.
+    /// - Writes made through other clients, such as that of [`Wiring`](crate::Wiring), are not remembered.
+    ///
+    /// Away from every tokio runtime it is an ordinary client, which remembers nothing.
     pub fn client(&self) -> &kube::Client {
-        &self.surroundings.client
+        self.client
+            .get_or_init(|| recording(&self.surroundings, &self.key))
     }
 
     /// Reads objects of kind `K` from the server itself, with a timeout and with errors told apart.
@@ -144,7 +162,7 @@ impl Context {
     /// # Cancellation safety
     ///
     /// When dropped the write may have happened or not; a later attempt with the same version then conflicts.
-    pub async fn scale<K: Namespaced>(&self, target: &K, replicas: i32) -> Result<(), ClientError> {
+    pub async fn scale<K: Writable>(&self, target: &K, replicas: i32) -> Result<(), ClientError> {
         let key = key_of(target);
         let scale = json!({
             "apiVersion": "autoscaling/v1",
@@ -157,18 +175,14 @@ impl Context {
             },
             "spec": { "replicas": replicas },
         });
-        let error = |e| failed::<K>("update", "/scale", &key, e);
-        let scale: Scale =
-            serde_json::from_value(scale).map_err(|e| error(kube::Error::SerdeError(e)))?;
-        let written = self
-            .api::<K>(&key)
-            .replace_scale(key.name(), &self.post(), &scale)
-            .await
-            .map_err(error)?;
-        // the answer is of another kind: the labels are those of the target
-        let labels = target.meta().labels.as_ref();
-        self.wrote::<K>(&key, labels, written.metadata.resource_version.as_deref());
-        Ok(())
+        let request = Self::path::<K>(&key).replace_subresource(
+            "scale",
+            key.name(),
+            &self.post(),
+            scale.to_string().into_bytes(),
+        );
+        let scaled: Result<Scale, _> = self.send::<K, _>("update", "/scale", &key, request).await;
+        scaled.map(drop)
     }
 
     /// Merges `status` into the status of `object`, on condition that it is still the version at hand.
@@ -176,7 +190,7 @@ impl Context {
     /// # Errors
     ///
     /// [`ClientError::is_conflict`] when the object changed since it was read.
-    pub async fn patch_status<K: Namespaced>(
+    pub async fn patch_status<K: Writable>(
         &self,
         object: &K,
         status: &impl Serialize,
@@ -187,11 +201,10 @@ impl Context {
             "metadata": { "resourceVersion": object.meta().resource_version },
             "status": status,
         });
-        let answer = self
-            .api::<K>(&key)
-            .patch_status(key.name(), &PatchParams::default(), &Patch::Merge(&patch))
-            .await;
-        self.written("patch", "/status", &key, answer)
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let request =
+            Self::path::<K>(&key).patch_subresource("status", key.name(), &params, &patch);
+        self.send::<K, _>("patch", "/status", &key, request).await
     }
 
     /// Creates `object` or changes it to what is given, by server-side apply with the controller's name as field manager.
@@ -200,7 +213,7 @@ impl Context {
     /// # Errors
     ///
     /// When the request fails.
-    pub async fn apply<K: Namespaced>(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn apply<K: Writable>(&self, object: &K) -> Result<K, ClientError> {
         let key = key_of(object);
         let mut body = serde_json::to_value(object)
             .map_err(|e| failed::<K>("patch", "", &key, kube::Error::SerdeError(e)))?;
@@ -208,22 +221,20 @@ impl Context {
         body["apiVersion"] = json!(K::api_version(&()));
         body["kind"] = json!(K::kind(&()));
         let params = PatchParams::apply(&self.surroundings.controller).force();
-        let answer = self
-            .api::<K>(&key)
-            .patch(key.name(), &params, &Patch::Apply(&body))
-            .await;
-        self.written("patch", "", &key, answer)
+        let request = Self::path::<K>(&key).patch(key.name(), &params, &Patch::Apply(&body));
+        self.send::<K, _>("patch", "", &key, request).await
     }
 
-    /// Creates `object`.
+    /// Creates `object`; the server makes up its name where it has none but a `generateName`.
     ///
     /// # Errors
     ///
     /// [`ClientError::is_already_exists`] when one of that name is there.
-    pub async fn create<K: Namespaced>(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn create<K: Writable>(&self, object: &K) -> Result<K, ClientError> {
         let key = key_of(object);
-        let answer = self.api::<K>(&key).create(&self.post(), object).await;
-        self.written("create", "", &key, answer)
+        let request =
+            Self::body(object).and_then(|body| Self::path::<K>(&key).create(&self.post(), body));
+        self.send::<K, _>("create", "", &key, request).await
     }
 
     /// Replaces `object`, on condition that it is still the version it carries.
@@ -231,13 +242,11 @@ impl Context {
     /// # Errors
     ///
     /// [`ClientError::is_conflict`] when it changed since it was read.
-    pub async fn replace<K: Namespaced>(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn replace<K: Writable>(&self, object: &K) -> Result<K, ClientError> {
         let key = key_of(object);
-        let answer = self
-            .api::<K>(&key)
-            .replace(key.name(), &self.post(), object)
-            .await;
-        self.written("update", "", &key, answer)
+        let request = Self::body(object)
+            .and_then(|body| Self::path::<K>(&key).replace(key.name(), &self.post(), body));
+        self.send::<K, _>("update", "", &key, request).await
     }
 
     /// Deletes exactly the incarnation `object` is (its uid); one that is gone already is no error.
@@ -245,7 +254,7 @@ impl Context {
     /// # Errors
     ///
     /// [`ClientError::is_conflict`] when another object has taken the name.
-    pub async fn delete<K: Namespaced>(&self, object: &K) -> Result<(), ClientError> {
+    pub async fn delete<K: Writable>(&self, object: &K) -> Result<(), ClientError> {
         let key = key_of(object);
         let preconditions = Preconditions {
             uid: object.uid(),
@@ -255,16 +264,11 @@ impl Context {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        match self.api::<K>(&key).delete(key.name(), &params).await {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = failed::<K>("delete", "", &key, error);
-                if error.is_not_found() {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
-            }
+        let request = Self::path::<K>(&key).delete(key.name(), &params);
+        let answer: Result<IgnoredAny, _> = self.send::<K, _>("delete", "", &key, request).await;
+        match answer {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -309,9 +313,16 @@ impl Context {
         });
     }
 
-    fn api<K: Namespaced>(&self, key: &Key) -> Api<K> {
-        let client = self.surroundings.client.clone();
-        Api::namespaced(client, key.namespace().unwrap_or("default"))
+    /// Where objects of this kind are, next to `key`.
+    fn path<K: Writable>(key: &Key) -> Request {
+        let namespace = Kind::of::<K>()
+            .namespaced
+            .then(|| key.namespace().unwrap_or("default"));
+        Request::new(K::url_path(&(), namespace))
+    }
+
+    fn body(object: &impl Serialize) -> Result<Vec<u8>, kube::core::request::Error> {
+        serde_json::to_vec(object).map_err(kube::core::request::Error::SerializeBody)
     }
 
     fn post(&self) -> PostParams {
@@ -321,40 +332,22 @@ impl Context {
         }
     }
 
-    /// The answer to a write: what was written is remembered for the key's next run.
-    fn written<K: Namespaced>(
+    async fn send<K: Writable, T: DeserializeOwned>(
         &self,
         verb: &'static str,
         subresource: &str,
         key: &Key,
-        answer: Result<K, kube::Error>,
-    ) -> Result<K, ClientError> {
-        let written = answer.map_err(|e| failed::<K>(verb, subresource, key, e))?;
-        // the server's key: it may have made up the name
-        self.wrote::<K>(
-            &key_of(&written),
-            written.meta().labels.as_ref(),
-            written.meta().resource_version.as_deref(),
-        );
-        Ok(written)
-    }
-
-    fn wrote<K: Namespaced>(
-        &self,
-        object: &Key,
-        labels: Option<&BTreeMap<String, String>>,
-        version: Option<&str>,
-    ) {
-        if let Some(version) = version {
-            let none = BTreeMap::new();
-            self.surroundings.writes.record(
-                &self.key,
-                &Kind::of::<K>(),
-                object,
-                labels.unwrap_or(&none),
-                &Version::new(version),
-            );
-        }
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, ClientError> {
+        let answer = match request {
+            Ok(mut request) => {
+                // metrics and limits of the client go by it
+                request.extensions_mut().insert(verb);
+                self.client().request(request).await
+            }
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        };
+        answer.map_err(|error| failed::<K>(verb, subresource, key, error))
     }
 }
 
@@ -363,7 +356,7 @@ pub fn key_of<K: Resource>(object: &K) -> Key {
     Key::of(object)
 }
 
-fn failed<K: Namespaced>(
+fn failed<K: Writable>(
     verb: &'static str,
     subresource: &str,
     key: &Key,

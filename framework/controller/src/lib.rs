@@ -61,7 +61,7 @@ pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot
 pub use boatswain_workqueue::limit::Exponential;
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
-pub use context::{Context, Namespaced, key_of};
+pub use context::{Context, Namespaced, Writable, key_of};
 pub use dispatch::RetryPolicy;
 pub use error::{RunError, StartError};
 pub use logging::init as init_logging;

@@ -7,6 +7,7 @@ mod predicates;
 mod selections;
 mod stops;
 mod triggers;
+mod writes;
 
 use std::{
     collections::BTreeMap,

@@ -68,7 +68,60 @@ pub enum WaitError {
     },
 }
 
+/// What an informer knows of one key at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Whether the store has had the whole state once; before that an absence means nothing.
+    pub synced: bool,
+    /// Everything up to this version is in the store.
+    pub low_water: Option<&'a Version>,
+    /// What is stored of the key.
+    pub stored: Option<&'a Object>,
+    /// How often the server was found to be set back: versions from before the last time say nothing about what is stored now.
+    pub history: u64,
+}
+
 impl InformerCore {
+    /// Looks at what is known of `key`. `look` runs while the informer's progress is held: it should be quick and not call back.
+    pub fn look<T>(&self, key: &Key, look: impl FnOnce(Sight<'_>) -> T) -> T {
+        self.sight(&self.progress.borrow(), key, look)
+    }
+
+    /// How often the server was found to be set back.
+    #[must_use]
+    pub fn history(&self) -> u64 {
+        self.progress.borrow().history
+    }
+
+    fn sight<T>(&self, progress: &Progress, key: &Key, look: impl FnOnce(Sight<'_>) -> T) -> T {
+        let stored = self.reader.get(key);
+        look(Sight {
+            synced: progress.synced,
+            low_water: progress.low_water.as_ref(),
+            stored: stored.as_ref(),
+            history: progress.history,
+        })
+    }
+
+    /// Waits until `over` says so of what is known of `key`. It is asked after every batch, while the informer waits for the answer: it should be quick and
+    /// not call back into the informer.
+    ///
+    /// # Errors
+    ///
+    /// As [`InformerCore::wait_for`].
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is lost by dropping it.
+    pub async fn wait_sight(
+        &self,
+        key: &Key,
+        over: impl Fn(Sight<'_>) -> bool,
+    ) -> Result<(), WaitError> {
+        self.wait(key, |progress| self.sight(progress, key, &over))
+            .await
+    }
+
     /// Whether the store is at or after `version` as far as `key` is concerned.
     ///
     /// Versions without an order are reached only by meeting exactly this one.
@@ -228,7 +281,9 @@ impl InformerCore {
         }
     }
 
-    fn why_not(&self) -> String {
+    /// Why the store may lack what is waited for: what is wrong with the informer, or how far it is.
+    #[must_use]
+    pub fn why_not(&self) -> String {
         let progress = self.progress.borrow().clone();
         match (self.degraded(), progress.low_water) {
             (Some(degraded), _) => degraded.to_string(),

@@ -211,3 +211,57 @@ fn labels_meet_a_selection_when_they_meet_all_of_its_conditions() {
     assert!(!web.meets_labels(&labels(&[("app", "web")])));
     assert!(!web.meets_labels(&labels(&[("app", "db"), ("tier", "front")])));
 }
+
+#[test]
+fn an_object_meets_a_selection_when_the_server_would_select_it() {
+    let object =
+        |json: serde_json::Value| crate::envelope::open(json.to_string().as_bytes()).unwrap();
+    let pod = |labels: serde_json::Value, spec: serde_json::Value| {
+        object(serde_json::json!({
+            "metadata": { "name": "a", "namespace": "shop", "resourceVersion": "1", "labels": labels },
+            "spec": spec,
+        }))
+    };
+    let (web, on_a) = (
+        serde_json::json!({ "app": "web" }),
+        serde_json::json!({ "nodeName": "a" }),
+    );
+    let none = serde_json::json!({});
+    let all = Selection::of::<Pod>();
+    assert!(all.is_unconditional() && all.meets(&pod(none.clone(), none.clone())));
+    assert!(
+        !all.in_namespace("other")
+            .meets(&pod(none.clone(), none.clone()))
+    );
+    let labelled = Selection::of::<Pod>().labels(equal("app", "web")).unwrap();
+    assert!(labelled.meets(&pod(web.clone(), none.clone())));
+    assert!(!labelled.meets(&pod(none.clone(), none.clone())));
+    let placed = Selection::of::<Pod>().field("spec.nodeName", "a").unwrap();
+    assert!(!placed.is_unconditional() && placed.meets(&pod(none.clone(), on_a.clone())));
+    assert!(!placed.meets(&pod(none.clone(), none.clone())));
+    let unplaced = Selection::of::<Pod>().field("spec.nodeName", "").unwrap();
+    assert!(unplaced.meets(&pod(none.clone(), none.clone())));
+    assert!(!unplaced.meets(&pod(none.clone(), on_a.clone())));
+    let elsewhere = Selection::of::<Pod>()
+        .field_not("spec.nodeName", "a")
+        .unwrap();
+    assert!(
+        !elsewhere.meets(&pod(none.clone(), on_a.clone()))
+            && elsewhere.meets(&pod(none.clone(), none.clone()))
+    );
+    let schedulable = Selection::of::<Node>()
+        .field("spec.unschedulable", "false")
+        .unwrap();
+    assert!(schedulable.meets(&pod(none.clone(), none.clone())));
+    assert!(!schedulable.meets(&pod(
+        none.clone(),
+        serde_json::json!({ "unschedulable": true })
+    )));
+    let odd = Selection::of::<Pod>()
+        .field("spec.odd", r"a\b,c=d")
+        .unwrap();
+    assert!(odd.meets(&pod(none.clone(), serde_json::json!({ "odd": r"a\b,c=d" }))));
+    let both = labelled.field("spec.nodeName", "a").unwrap();
+    assert!(both.meets(&pod(web.clone(), on_a.clone())) && !both.meets(&pod(web, none.clone())));
+    assert!(!both.meets(&pod(none, on_a)));
+}

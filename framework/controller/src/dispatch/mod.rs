@@ -27,7 +27,7 @@ pub(crate) use self::{
     retry::Ended,
     shard::{Berth, Counts, Seat, Shard, ShardView},
     worker::Worker,
-    writes::Writes,
+    writes::{Opened, Target, Writes},
 };
 use crate::reconcile::Causes;
 

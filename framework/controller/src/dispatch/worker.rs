@@ -23,14 +23,11 @@ use boatswain_workqueue::{RunId, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Shard, permits::Permit};
+use super::{DispatchCore, Ended, Opened, Shard, permits::Permit};
 use crate::{
-    context,
-    reconcile::{Causes, Outcome},
+    context::{self, Surroundings},
+    reconcile::{Causes, Fault, Outcome},
 };
-
-/// How long a run waits at most until the cache shows what the key's previous run wrote.
-const BARRIER: Duration = Duration::from_secs(5);
 
 /// Runs a key once, from its shard.
 #[derive(actix::Message)]
@@ -198,10 +195,9 @@ async fn run(
     reconciling: Rc<Cell<bool>>,
 ) -> Ended {
     let _running = core.in_flight.enter(cx.key(), clock.now()).await;
-    tokio::select! {
-        biased;
-        () = core.surroundings.writes.barrier(cx.key()) => {}
-        () = clock.sleep(BARRIER) => core.metrics.barrier_missed(),
+    if let Some(ended) = barrier(&core, &clock, cx.key()).await {
+        core.metrics.reconciled(&ended, Duration::ZERO);
+        return ended;
     }
     // it may have begun while the run waited, and the worker is asked to stop only after others
     if core.closing.end().is_some() {
@@ -222,7 +218,7 @@ async fn run(
             match &ended {
                 Ended::Outcome(outcome) => tracing::debug!(?took, ?outcome, "reconciled"),
                 Ended::Failed {
-                    fault: crate::reconcile::Fault::Conflict,
+                    fault: Fault::Conflict,
                     ..
                 } => tracing::debug!(?took, "{ended}"),
                 _ => tracing::error!(?took, "{ended}"),
@@ -233,6 +229,29 @@ async fn run(
             core.metrics
                 .reconciled(&Ended::Panicked(String::new()), took);
             resume_unwind(payload)
+        }
+    }
+}
+
+/// Waits until the caches show what runs of `key` wrote. The run is over before it began where that cannot be known.
+async fn barrier(core: &DispatchCore, clock: &Clock, key: &Key) -> Option<Ended> {
+    let Surroundings { writes, client, .. } = &*core.surroundings;
+    let opened = tokio::select! {
+        biased;
+        opened = writes.barrier(key, client, clock, &core.metrics) => opened,
+        () = clock.sleep(core.deadline) => Err("the server does not say what became of earlier writes".to_owned()),
+    };
+    match opened {
+        Ok(Opened::Shown) => None,
+        Ok(Opened::Missed { what, why }) => {
+            core.metrics.barrier_missed();
+            tracing::debug!(%what, "the cache does not show the last writes, the run begins all the same: {why}");
+            None
+        }
+        Err(message) => {
+            tracing::debug!("{message}");
+            let fault = Fault::Infrastructure { retry_after: None };
+            Some(Ended::Failed { message, fault })
         }
     }
 }

@@ -27,6 +27,10 @@ pub(crate) use informers::register_informers;
 const RECONCILE_SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
 ];
+/// From a watch that is ahead of the answer to the longest wait there is.
+const BARRIER_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
 /// client-go's buckets for times in the queue.
 const QUEUE_SECONDS: &[f64] = &[
     1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0,
@@ -48,6 +52,8 @@ struct Inner {
     predicate_failures: IntCounter,
     mapper_failures: IntCounter,
     barrier_missed: IntCounter,
+    barrier_waits: Histogram,
+    barrier_reads: IntCounter,
     quarantined: IntCounter,
     departed_dropped: IntCounter,
     departed_let_go: IntCounter,
@@ -117,6 +123,15 @@ impl ControllerMetrics {
                 "controller_barrier_missed_total",
                 "Runs that started although the cache did not show the key's last write in time.",
             ))?,
+            barrier_waits: Histogram::with_opts(histogram(
+                "controller_barrier_wait_seconds",
+                "Time runs waited for the cache to show the key's own writes.",
+                BARRIER_SECONDS,
+            ))?,
+            barrier_reads: IntCounter::with_opts(opts(
+                "controller_barrier_live_reads_total",
+                "Questions to the server about what became of a write.",
+            ))?,
             quarantined: IntCounter::with_opts(opts(
                 "controller_quarantined_total",
                 "Changes set aside because they crashed a trigger twice.",
@@ -183,6 +198,14 @@ impl ControllerMetrics {
         self.0.mapper_failures.inc();
     }
 
+    pub(crate) fn barrier_waited(&self, waited: Duration) {
+        self.0.barrier_waits.observe(waited.as_secs_f64());
+    }
+
+    pub(crate) fn barrier_read(&self) {
+        self.0.barrier_reads.inc();
+    }
+
     pub(crate) fn quarantined(&self) {
         self.0.quarantined.inc();
     }
@@ -213,6 +236,8 @@ impl Inner {
             Box::new(self.predicate_failures.clone()),
             Box::new(self.mapper_failures.clone()),
             Box::new(self.barrier_missed.clone()),
+            Box::new(self.barrier_waits.clone()),
+            Box::new(self.barrier_reads.clone()),
             Box::new(self.quarantined.clone()),
             Box::new(self.departed_dropped.clone()),
             Box::new(self.departed_let_go.clone()),

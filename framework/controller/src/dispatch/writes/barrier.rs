@@ -1,0 +1,266 @@
+//! What a run waits for before it begins.
+
+use std::{sync::Arc, time::Duration};
+
+use boatswain_cache::{InformerCore, Key, Live, LiveError, Version};
+use boatswain_supervision::Clock;
+use serde::Deserialize;
+
+use super::{
+    Writes,
+    ledger::{Beyond, Judgement, Mark, Noted, Place, Store},
+};
+use crate::{client::fault_of, reconcile::Fault, telemetry::ControllerMetrics};
+
+/// How long a run waits at most until the cache shows what the key's previous runs wrote.
+const BARRIER: Duration = Duration::from_secs(5);
+/// How long the server may take to say how far it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a barrier opened.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The caches show everything, or can never show what is left.
+    Shown,
+    /// Its bound has passed.
+    Missed {
+        /// What was not shown.
+        what: String,
+        /// How its informer was.
+        why: String,
+    },
+}
+
+/// What stands between a key and its run.
+enum Ahead {
+    Wait(Place, Noted, Arc<InformerCore>),
+    WaitBeyond(Beyond, Arc<InformerCore>),
+    Ask(Place, Noted, Arc<InformerCore>),
+    AskBeyond(Store, Beyond, Arc<InformerCore>),
+}
+
+impl Writes {
+    /// Waits until the caches show what runs of `key` wrote; asks the server, through `client`, what became of writes that were never answered.
+    ///
+    /// What was written is forgotten once it is shown, or when the bound has passed.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be asked at the moment. Asking again later may help; nothing is forgotten.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Nothing is forgotten that is not shown.
+    pub(crate) async fn barrier(
+        &self,
+        key: &Key,
+        client: &kube::Client,
+        clock: &Clock,
+        metrics: &ControllerMetrics,
+    ) -> Result<Opened, String> {
+        if self.ahead(key).is_none() {
+            return Ok(Opened::Shown);
+        }
+        let begun = clock.now();
+        let mut waits = None;
+        let opened = loop {
+            let Some(ahead) = self.ahead(key) else {
+                break Opened::Shown;
+            };
+            match ahead {
+                Ahead::Ask(place, noted, core) => {
+                    metrics.barrier_read();
+                    self.ask(key, &place, &noted, &core, client, clock).await?;
+                }
+                Ahead::AskBeyond(store, beyond, core) => {
+                    metrics.barrier_read();
+                    self.ask_beyond(key, &store, &beyond, &core, client, clock)
+                        .await?;
+                }
+                ahead => {
+                    // asking has a bound of its own
+                    let end = *waits.get_or_insert_with(|| clock.now() + BARRIER);
+                    tokio::select! {
+                        biased;
+                        () = ahead.wait() => {}
+                        () = clock.sleep_until(end) => {
+                            self.book(key).keys.remove(key);
+                            let (what, why) = ahead.describe();
+                            break Opened::Missed { what, why };
+                        }
+                    }
+                }
+            }
+        };
+        metrics.barrier_waited(clock.now().saturating_duration_since(begun));
+        Ok(opened)
+    }
+
+    /// The first thing that stands between `key` and its run; what does no more is forgotten. Questions come first.
+    fn ahead(&self, key: &Key) -> Option<Ahead> {
+        let mut book = self.book(key);
+        let kept = book.keys.get_mut(key)?;
+        self.settle(&mut kept.ledger);
+        let mut wait = None;
+        for (place, noted) in &kept.ledger.entries {
+            let Some(core) = self.core(&place.store) else {
+                continue;
+            };
+            if self.judge(place, noted) == Judgement::Unknown {
+                return Some(Ahead::Ask(place.clone(), noted.clone(), core));
+            }
+            wait.get_or_insert_with(|| Ahead::Wait(place.clone(), noted.clone(), core));
+        }
+        for (store, beyond) in &kept.ledger.beyond {
+            let Some(core) = self.core(store) else {
+                continue;
+            };
+            if self.judge_beyond(store, beyond) == Judgement::Unknown {
+                return Some(Ahead::AskBeyond(store.clone(), beyond.clone(), core));
+            }
+            wait.get_or_insert_with(|| Ahead::WaitBeyond(beyond.clone(), core));
+        }
+        if wait.is_none() {
+            book.keys.remove(key);
+        }
+        wait
+    }
+
+    /// Asks the server how an object is.
+    async fn ask(
+        &self,
+        key: &Key,
+        Place { store, object }: &Place,
+        noted: &Noted,
+        core: &InformerCore,
+        client: &kube::Client,
+        clock: &Clock,
+    ) -> Result<(), String> {
+        let live = Live::<()>::new(client.clone(), core.kind().clone(), clock.clone());
+        let stored = core.get(object);
+        let gone = |version, deleted| {
+            let uid = stored.as_ref().map(|stored| stored.meta().uid.clone());
+            stored.as_ref().map(|_| Mark::Gone {
+                uid,
+                version,
+                deleted,
+            })
+        };
+        let mark = match live.get_live_object(object).await {
+            Ok(Some(found)) => {
+                let version = found.meta().resource_version.clone();
+                if core.selection().meets(&found) {
+                    let uid = found.meta().uid.clone();
+                    Some(Mark::At { uid, version })
+                } else {
+                    gone(Some(version), false)
+                }
+            }
+            Ok(None) => gone(None, true),
+            Err(error) if error.is_transient() || is_refused(&error) => {
+                return Err(format!("what became of a write is not known: {error}"));
+            }
+            Err(error) => {
+                tracing::warn!(%key, "what became of a write cannot be learned, the cache is taken as it is: {error}");
+                None
+            }
+        };
+        if let Some(kept) = self.book(key).keys.get_mut(key) {
+            let place = Place {
+                store: store.clone(),
+                object: object.clone(),
+            };
+            kept.ledger
+                .learn(&place, noted.unknown, mark, core.history());
+        }
+        Ok(())
+    }
+
+    /// Asks the server how far it is.
+    async fn ask_beyond(
+        &self,
+        key: &Key,
+        store: &Store,
+        beyond: &Beyond,
+        core: &InformerCore,
+        client: &kube::Client,
+        clock: &Clock,
+    ) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct List {
+            metadata: kube::core::ListMeta,
+        }
+        let path = format!("{}?limit=1", core.kind().path(&store.scope));
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|error| error.to_string())?;
+        let asked = tokio::select! {
+            biased;
+            answer = client.request::<List>(request) => answer,
+            () = clock.sleep(PATIENCE) => {
+                return Err(format!("{} did not answer within {PATIENCE:?}", core.kind()));
+            }
+        };
+        let version = match asked {
+            Ok(list) => list.metadata.resource_version.as_deref().map(Version::new),
+            Err(error) if fault_of(&error) == Fault::Object => {
+                tracing::warn!(%key, "how far the server is cannot be learned, the cache is taken as it is: {error}");
+                None
+            }
+            Err(error) => {
+                let kind = core.kind();
+                return Err(format!("how far {kind} are is not known: {error}"));
+            }
+        };
+        if let Some(kept) = self.book(key).keys.get_mut(key) {
+            kept.ledger
+                .learn_any(store, beyond.unknown, version, core.history());
+        }
+        Ok(())
+    }
+}
+
+impl Ahead {
+    async fn wait(&self) {
+        // where it ends otherwise there is nothing to wait for, which the next look finds
+        let _ = match self {
+            Self::Wait(place, noted, core) => {
+                let over =
+                    |sight: boatswain_cache::Sight<'_>| noted.judge(sight) != Judgement::Pending;
+                core.wait_sight(&place.object, over).await
+            }
+            Self::WaitBeyond(beyond, core) => {
+                let over = |sight: boatswain_cache::Sight<'_>| {
+                    beyond.judge(sight.low_water, sight.history) != Judgement::Pending
+                };
+                let anywhere = Key::new(namespace(core), "");
+                core.wait_sight(&anywhere, over).await
+            }
+            Self::Ask(..) | Self::AskBeyond(..) => Ok(()),
+        };
+    }
+
+    /// What is waited for, and how the informer is.
+    fn describe(&self) -> (String, String) {
+        match self {
+            Self::Wait(Place { object, .. }, _, core)
+            | Self::Ask(Place { object, .. }, _, core) => {
+                (format!("{} {object}", core.kind()), core.why_not())
+            }
+            Self::WaitBeyond(_, core) | Self::AskBeyond(_, _, core) => {
+                (format!("{}", core.kind()), core.why_not())
+            }
+        }
+    }
+}
+
+fn namespace(core: &InformerCore) -> Option<&str> {
+    match core.scope() {
+        boatswain_cache::Scope::All => None,
+        boatswain_cache::Scope::Namespace(namespace) => Some(namespace),
+    }
+}
+
+/// Whether credentials are not accepted, which others notice, too, and cure.
+fn is_refused(error: &LiveError) -> bool {
+    matches!(error.cause, boatswain_cache::LiveCause::Unauthorized(_))
+}

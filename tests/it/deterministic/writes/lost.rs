@@ -1,0 +1,126 @@
+//! Writes whose outcome the run did not learn, and runs that are lost.
+
+use std::time::Duration;
+
+use boatswain::Running;
+use boatswain_apisim::{Matcher, Rejection};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{super::Stage, act, as_value, create, play, play_with, secret, secrets, value};
+
+#[test]
+fn g6_a_write_whose_answer_is_lost_is_asked_about_and_waited_for_if_it_happened() {
+    for happens in [true, false] {
+        Stage::play(14, |stage| async move {
+            create::<Secret>(&stage, as_value(&secret("a", value("old")))).await;
+            let here = Matcher::any().verb("patch").resource("secrets");
+            if happens {
+                stage.sim.faults().lose_answers(here, 1);
+            } else {
+                stage.sim.faults().reject(here, Rejection::new(504));
+            }
+            let write = act(|cx| async move {
+                cx.apply(&secret("a", value("new")))
+                    .await
+                    .expect_err("no answer");
+                Ok(())
+            });
+            let played = play(&stage, secrets, write).await;
+            let expected = if happens { "a=new" } else { "a=old" };
+            assert_eq!((played.early, played.reads), (!happens, 1));
+            assert_eq!(played.saw, [expected]);
+        });
+    }
+}
+
+#[test]
+fn g6_a_write_that_its_run_stopped_waiting_for_is_asked_about() {
+    Stage::play(15, |stage| async move {
+        create::<Secret>(&stage, as_value(&secret("a", value("old")))).await;
+        let here = Matcher::any().verb("patch").resource("secrets");
+        stage
+            .sim
+            .faults()
+            .delay(here, Duration::from_millis(200), 1);
+        let clock = stage.clock.clone();
+        let write = act(move |cx| {
+            let clock = clock.clone();
+            async move {
+                let late = secret("a", value("new"));
+                tokio::select! {
+                    _ = cx.apply(&late) => panic!("it takes longer"),
+                    () = clock.sleep(Duration::from_millis(50)) => {}
+                }
+                Ok(())
+            }
+        });
+        let played = play(&stage, secrets, write).await;
+        assert_eq!(played.reads, 1, "it was asked about");
+    });
+}
+
+#[test]
+fn g6_while_the_server_cannot_say_what_became_of_a_write_the_key_backs_off() {
+    Stage::play(16, |stage| async move {
+        create::<Secret>(&stage, as_value(&secret("a", value("old")))).await;
+        let secrets_ = Matcher::any().resource("secrets");
+        stage
+            .sim
+            .faults()
+            .lose_answers(secrets_.clone().verb("patch"), 1);
+        stage
+            .sim
+            .faults()
+            .reject(secrets_.verb("get"), Rejection::new(503).times(3));
+        let write = act(|cx| async move {
+            cx.apply(&secret("a", value("new")))
+                .await
+                .expect_err("no answer");
+            Ok(())
+        });
+        let played = play(&stage, secrets, write).await;
+        assert_eq!((played.early, played.reads), (false, 4));
+        assert_eq!(played.saw, ["a=new"]);
+    });
+}
+
+#[test]
+fn g6_who_lost_a_race_for_a_write_sees_what_won_it() {
+    Stage::play(17, |stage| async move {
+        let made: Secret = create(&stage, as_value(&secret("a", value("old")))).await;
+        let api: Api<Secret> = Api::namespaced(stage.client.clone(), "default");
+        let lose = act(move |cx| {
+            let (made, api) = (made.clone(), api.clone());
+            async move {
+                let rival = Patch::Merge(json!({ "metadata": value("rival") }));
+                api.patch("a", &PatchParams::default(), &rival)
+                    .await
+                    .expect("patched");
+                cx.replace(&made).await.map(drop)
+            }
+        });
+        let played = play(&stage, secrets, lose).await;
+        assert_eq!((played.early, played.reads), (false, 1));
+        assert_eq!(played.saw, ["a=rival"]);
+    });
+}
+
+#[test]
+fn g6_a_worker_that_is_lost_while_its_key_waits_loses_no_write() {
+    Stage::play(18, |stage| async move {
+        let write = act(|cx| async move { cx.create(&secret("a", json!({}))).await.map(drop) });
+        let kill = |running: &Running| {
+            for worker in 0..4 {
+                let path = format!("root/controllers/writer/workers-0/worker-{worker}");
+                assert!(running.observer().kill(&path));
+            }
+        };
+        let played = play_with(&stage, secrets, write, kill).await;
+        assert!(!played.early && played.saw == ["a="], "{:?}", played.saw);
+    });
+}
