@@ -2,7 +2,9 @@
 //! lane starved.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::time::Moment;
 
 /// How urgent a key is; a greater lane goes first.
 ///
@@ -31,7 +33,7 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Standing<K> {
     pub(crate) key: K,
-    pub(crate) since: Instant,
+    pub(crate) since: Moment,
 }
 
 /// The three lanes.
@@ -61,11 +63,11 @@ impl<K> Lanes<K> {
         }
     }
 
-    pub(crate) fn push(&mut self, lane: Lane, ticket: u64, key: K, now: Instant) {
+    pub(crate) fn push(&mut self, lane: Lane, ticket: u64, key: K, now: Moment) {
         self.lines[lane.index()].insert(ticket, Standing { key, since: now });
     }
 
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<(u64, Standing<K>)> {
+    pub(crate) fn pop(&mut self, now: Moment) -> Option<(u64, Standing<K>)> {
         let urgent = self.lines.iter().position(|line| !line.is_empty())?;
         let line = (1..=3)
             .map(|step| (self.last + step) % 3)
@@ -75,9 +77,9 @@ impl<K> Lanes<K> {
         self.lines[line].pop_first()
     }
 
-    fn is_overdue(&self, line: usize, now: Instant) -> bool {
+    fn is_overdue(&self, line: usize, now: Moment) -> bool {
         let head = self.lines[line].first_key_value();
-        head.is_some_and(|(_, head)| now.saturating_duration_since(head.since) >= self.bound)
+        head.is_some_and(|(_, head)| now.since(head.since) >= self.bound)
     }
 
     pub(crate) fn lift(&mut self, ticket: u64, from: Lane, to: Lane) {
@@ -94,7 +96,7 @@ impl<K> Lanes<K> {
         self.lines.iter_mut().for_each(BTreeMap::clear);
     }
 
-    pub(crate) fn since(&self, lane: Lane, ticket: u64) -> Option<Instant> {
+    pub(crate) fn since(&self, lane: Lane, ticket: u64) -> Option<Moment> {
         self.lines[lane.index()]
             .get(&ticket)
             .map(|standing| standing.since)
@@ -108,7 +110,7 @@ impl<K> Lanes<K> {
         self.lines.iter().map(BTreeMap::len).sum()
     }
 
-    pub(crate) fn oldest(&self, lane: Lane) -> Option<Instant> {
+    pub(crate) fn oldest(&self, lane: Lane) -> Option<Moment> {
         self.lines[lane.index()]
             .first_key_value()
             .map(|(_, head)| head.since)

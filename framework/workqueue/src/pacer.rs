@@ -25,8 +25,8 @@ pub struct Pacer<K, S = Seeded> {
     wheel: Wheel<K, S>,
     /// The keys that need a token, on the wheel or in line.
     retries: HashMap<K, Seat, S>,
-    by_failures: BTreeMap<(u32, u64), K>,
-    by_arrival: BTreeMap<u64, u32>,
+    by_failures: BTreeMap<(u16, u64), K>,
+    by_arrival: BTreeMap<u64, u16>,
     next: u64,
     longest_first: bool,
     bucket: Bucket,
@@ -36,7 +36,7 @@ pub struct Pacer<K, S = Seeded> {
 
 #[derive(Debug)]
 struct Seat {
-    failures: u32,
+    failures: u16,
     /// The place in line, once the time has come.
     arrival: Option<u64>,
 }

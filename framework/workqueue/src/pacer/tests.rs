@@ -11,7 +11,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn retry(until: Instant, failures: u32) -> Delay {
+fn retry(until: Instant, failures: u16) -> Delay {
     Delay {
         until,
         why: Wait::Backoff(Fault::Object),
@@ -171,7 +171,7 @@ fn a_key_that_leaves_the_line_costs_no_token_and_is_freed() {
 proptest! {
     #[test]
     fn every_key_goes_exactly_once_never_early_and_unpaced_ones_never_late(
-        keys in prop::collection::vec((0_u64..2000, 0_u32..5, any::<bool>()), 1..100), gone_keys in prop::collection::vec(any::<prop::sample::Index>(), 0..10)
+        keys in prop::collection::vec((0_u64..2000, 0_u16..5, any::<bool>()), 1..100), gone_keys in prop::collection::vec(any::<prop::sample::Index>(), 0..10)
     ) {
         let start = origin();
         let mut pacer = Pacer::new(bucket(20, 3));

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Delay, Phase, origin};
+use crate::{Delay, Lane, Phase, origin};
 
+mod answers;
+mod asks;
 mod entry;
 mod model;
 mod script;
@@ -132,6 +134,7 @@ fn outages_and_conflicts_are_no_strikes_and_success_forgives_all() {
         failures,
         strikes,
         conflicts,
+        ..Streak::default()
     };
     let steps = [
         (Verdict::Again { delay: ms(0) }, streak(0, 0, 1)),
