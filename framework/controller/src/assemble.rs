@@ -341,7 +341,7 @@ impl Runnable {
             runner,
             in_flight: InFlight::default(),
             permits: Permits::new(concurrency),
-            policy: plan.retry,
+            retries: plan.retry.into(),
             deadline: plan.deadline,
             caches,
             ready: false.into(),
@@ -405,8 +405,9 @@ fn branch(
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
             let (limiter_address, for_limiter) = (limiter.address(), addresses.clone());
+            let bucket = core.retries.bucket();
             children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {
-                LimiterActor::new(for_limiter.clone(), link)
+                LimiterActor::new(for_limiter.clone(), bucket.clone(), link)
             }));
             let mut seats = Vec::new();
             for (index, thread) in (0..core.shards()).zip(crew.workers.iter().cycle()) {

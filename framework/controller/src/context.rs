@@ -63,6 +63,7 @@ pub struct Context {
     surroundings: Arc<Surroundings>,
     key: Key,
     attempt: u32,
+    last: bool,
     causes: Causes,
 }
 
@@ -71,12 +72,14 @@ impl Context {
         surroundings: Arc<Surroundings>,
         key: Key,
         attempt: u32,
+        last: bool,
         causes: Causes,
     ) -> Self {
         Self {
             surroundings,
             key,
             attempt,
+            last,
             causes,
         }
     }
@@ -89,6 +92,11 @@ impl Context {
     /// How often this key failed in a row before this run: 0 for a first attempt.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Whether this is the last retry: the key is parked if this run, too, fails by its object's fault. For saying so in a status or an Event.
+    pub fn last_attempt(&self) -> bool {
+        self.last
     }
 
     /// Why the key runs. For logs: a reconciler that decides by it is edge-triggered and loses changes.

@@ -13,7 +13,7 @@ use boatswain_supervision::Entropy;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
 
-use super::{Closing, Ended, InFlight, Permits, RetryPolicy};
+use super::{Closing, Ended, InFlight, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -34,7 +34,7 @@ pub(crate) struct DispatchCore {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
-    pub(crate) policy: RetryPolicy,
+    pub(crate) retries: Retries,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     /// Every cache the reconciler reads: no key runs before all of them have been synced.

@@ -15,14 +15,14 @@ use std::hash::BuildHasher as _;
 use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
-pub use self::retry::RetryPolicy;
+pub use self::retry::{Pace, RetryPolicy};
 pub(crate) use self::{
     closing::Closing,
     core::{Departed, DispatchCore, Runner},
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
-    retry::Ended,
+    retry::{Ended, Retries},
     shard::{Berth, Counts, Seat, Shard, ShardView},
     worker::Worker,
     writes::Writes,

@@ -11,7 +11,7 @@ use std::{
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions, Streak};
 use serde_json::{Value, json};
 
 use super::{
@@ -186,13 +186,14 @@ impl Shard {
         self.core()
             .metrics
             .queued_for(now.saturating_duration_since(run.queued_at));
-        // no cause means that the key's own timer rang
-        let own = if run.streak.failures + run.streak.conflicts > 0 {
-            Causes::RETRY
-        } else {
-            Causes::REQUEUED
+        let causes = match run.cause {
+            _ if run.streak != Streak::default() => {
+                run.cause.unwrap_or_default().and(Causes::RETRY)
+            }
+            // its own timer rang
+            None => Causes::REQUEUED,
+            Some(causes) => causes,
         };
-        let causes = run.cause.unwrap_or(own);
         seat.busy.store(true, Relaxed);
         let ticket = Ticket::new(
             self.berth.own.clone(),
@@ -204,7 +205,8 @@ impl Shard {
         );
         seat.activate(Activate {
             key: run.key,
-            attempt: run.streak.failures,
+            attempt: run.streak.failures.into(),
+            last: self.core().retries.is_last(run.streak),
             causes,
             ticket,
         });
@@ -222,7 +224,12 @@ impl Shard {
     fn enqueue(&mut self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
         let now = self.clock.now();
         for (key, lane, causes) in keys {
-            match self.queue.add(key.clone(), lane, causes, now) {
+            let added = if causes.renew() {
+                self.queue.renew(key.clone(), lane, causes, now)
+            } else {
+                self.queue.add(key.clone(), lane, causes, now)
+            };
+            match added {
                 Added::Coalesced | Added::Backoff => continue,
                 Added::Queued | Added::Dirty => {}
                 Added::Woken => {
@@ -239,9 +246,8 @@ impl Shard {
     fn finish(&mut self, done: &KeyDone) {
         let now = self.clock.now();
         let core = self.core();
-        let verdict = core
-            .policy
-            .verdict(&done.ended, done.streak, core.entropy.unit(), now);
+        let chance = || core.entropy.unit();
+        let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
                 self.berth
@@ -249,7 +255,8 @@ impl Shard {
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
             }
             Next::Parked => {
-                let (controller, failures) = (&self.core().name, done.streak.failures + 1);
+                let (controller, failures) =
+                    (&self.core().name, u32::from(done.streak.failures) + 1);
                 tracing::error!(%controller, key = %done.key, failures, "parked: {}", done.ended);
                 self.core().metrics.parked();
             }
@@ -260,7 +267,7 @@ impl Shard {
     /// Lets parked keys that have rested long enough run again.
     fn wake_parked(&mut self) {
         let now = self.clock.now();
-        if let Some(since) = now.checked_sub(self.core().policy.unpark_after)
+        if let Some(since) = now.checked_sub(self.core().retries.unpark_after)
             && self.queue.wake_parked(since, now) > 0
         {
             self.pump();

@@ -100,6 +100,17 @@ fn reservations_queue_up_behind_each_other() {
 }
 
 #[test]
+fn clones_of_a_bucket_share_its_tokens() {
+    let now = origin();
+    let mut one = Bucket::new(small(10), small(1));
+    let mut other = one.clone();
+    assert_eq!(one.take(now + ms(500)), Ok(()));
+    assert_eq!(other.take(now + ms(500)), Err(ms(100)));
+    drop(one);
+    assert_eq!(other.take(now + ms(550)), Err(ms(50)));
+}
+
+#[test]
 fn a_bucket_survives_a_clock_that_goes_back() {
     let now = origin() + ms(1000);
     let mut bucket = Bucket::new(small(10), small(1));
@@ -125,6 +136,8 @@ proptest! {
         let plain = Exponential::default().with_jitter(0.0).delay(nth(failures)).as_secs_f64();
         let delay = Exponential::default().with_jitter(ratio).delay(Retry { chance, ..nth(failures) }).as_secs_f64();
         prop_assert!((delay - plain).abs() <= plain * ratio + 1e-9, "{delay} is too far from {plain}");
+        let steady = FastSlow::new(ms(100), ms(100), 3).with_jitter(ratio).delay(Retry { chance, ..nth(failures) }).as_secs_f64();
+        prop_assert!((steady - 0.1).abs() <= 0.1 * ratio + 1e-9, "{steady} is too far from a tenth");
     }
 
     #[test]

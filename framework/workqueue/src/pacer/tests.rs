@@ -168,6 +168,17 @@ fn a_key_that_leaves_the_line_costs_no_token_and_is_freed() {
     assert_eq!(pacer.next_due(), None);
 }
 
+#[test]
+fn without_a_bucket_every_key_goes_when_its_time_has_come() {
+    let now = origin();
+    let mut pacer: Pacer<u32> = Pacer::new(None);
+    for key in 0..10_000 {
+        pacer.insert(key, retry(now + ms(10), 1));
+    }
+    assert_eq!(pacer.release(now + ms(9)), []);
+    assert_eq!(pacer.release(now + ms(10)).len(), 10_000);
+}
+
 proptest! {
     #[test]
     fn every_key_goes_exactly_once_never_early_and_unpaced_ones_never_late(
