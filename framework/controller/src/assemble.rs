@@ -20,8 +20,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Berth, Closing, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy,
-        Runner, Seat, Shard, ShardView, Worker, Writes,
+        Berth, Closing, ControllerHandle, Departed, DispatchCore, InFlight, LimiterActor, Permits,
+        RetryPolicy, Runner, Seat, Shard, ShardView, Worker, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -96,6 +96,8 @@ pub(crate) struct Yard {
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
     pub(crate) closing: Closing,
+    /// Those that have been assembled.
+    pub(crate) controllers: Vec<ControllerHandle>,
 }
 
 /// What a controller's reconciler and mappers read from; handed to the closure given to
@@ -352,6 +354,10 @@ impl Runnable {
             closing: yard.closing.clone(),
         });
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        yard.controllers.push(ControllerHandle {
+            name: core.name.clone(),
+            views: views.clone(),
+        });
         register_shards(
             &core.name,
             views.clone(),

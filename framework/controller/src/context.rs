@@ -57,6 +57,34 @@ pub(crate) struct Surroundings {
     pub(crate) writes: Writes,
 }
 
+impl Surroundings {
+    /// Tells of trouble on an object.
+    pub(crate) fn warn(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+        self.publish(regarding, Severity::Warning, reason, note);
+    }
+
+    fn publish(
+        &self,
+        regarding: ObjectReference,
+        severity: Severity,
+        reason: &'static str,
+        note: String,
+    ) {
+        self.recorder.publish(Note {
+            regarding,
+            severity,
+            reason,
+            note,
+            controller: self.controller.clone(),
+            at: self.wall(),
+        });
+    }
+
+    pub(crate) fn wall(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+    }
+}
+
 /// One run of one key.
 #[derive(Clone)]
 pub struct Context {
@@ -111,7 +139,7 @@ impl Context {
 
     /// The wall-clock time, for what is written into objects.
     pub fn wall(&self) -> jiff::Timestamp {
-        jiff::Timestamp::try_from(self.surroundings.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+        self.surroundings.wall()
     }
 
     /// The client itself, for requests that have no helper here. Writes made through it are not remembered: the key's next run
@@ -307,14 +335,7 @@ impl Context {
             resource_version: None,
             ..object.object_ref(&())
         };
-        self.surroundings.recorder.publish(Note {
-            regarding,
-            severity,
-            reason,
-            note,
-            controller: self.surroundings.controller.clone(),
-            at: self.wall(),
-        });
+        self.surroundings.publish(regarding, severity, reason, note);
     }
 
     fn api<K: Namespaced>(&self, key: &Key) -> Api<K> {

@@ -62,7 +62,7 @@ pub use boatswain_workqueue::{Lane, limit};
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, key_of};
-pub use dispatch::{Pace, RetryPolicy};
+pub use dispatch::{ControllerHandle, Pace, ParkedKey, RetryPolicy};
 pub use error::{RunError, StartError};
 pub use logging::init as init_logging;
 pub use manager::Manager;

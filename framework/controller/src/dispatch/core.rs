@@ -12,6 +12,7 @@ use boatswain_cache::{Key, Object, View};
 use boatswain_supervision::Entropy;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Closing, Ended, InFlight, Permits, Retries};
 use crate::{
@@ -26,6 +27,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Every key that exists now, to rebuild a shard from and to look at each again at the resync.
     fn keys(&self) -> Vec<Key>;
+
+    /// What an Event on the key's object refers to; `None` when there is none in the cache.
+    fn reference(&self, key: &Key) -> Option<ObjectReference>;
 }
 
 pub(crate) struct DispatchCore {

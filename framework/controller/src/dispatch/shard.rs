@@ -11,11 +11,11 @@ use std::{
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions, Streak};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
 use serde_json::{Value, json};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Rearm, Timer, Worker,
+    DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
@@ -50,9 +50,13 @@ impl Seat {
     }
 }
 
-/// What observers may read of a shard without asking it.
+/// What observers may read of a shard without asking it, and what they ask for; it outlives every incarnation.
 #[derive(Clone, Default)]
-pub(crate) struct ShardView(Arc<Mutex<Counts>>);
+pub(crate) struct ShardView {
+    counts: Arc<Mutex<Counts>>,
+    pub(super) parked: ParkedView,
+    pub(super) orders: Orders,
+}
 
 /// Keys of a shard by what they do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,11 +85,11 @@ impl From<Counts> for Value {
 
 impl ShardView {
     pub(crate) fn read(&self) -> Counts {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn show(&self, counts: Counts) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 }
 
@@ -109,6 +113,11 @@ pub(crate) struct Shard {
     rebuild: bool,
 }
 
+/// Somebody asks for something.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Look;
+
 /// A permit this shard waited for.
 #[derive(actix::Message)]
 #[rtype(result = "()")]
@@ -118,6 +127,8 @@ impl Drop for Shard {
     fn drop(&mut self) {
         // its cells end with it
         self.berth.view.show(Counts::default());
+        self.berth.view.parked.clear();
+        self.berth.view.orders.detach();
     }
 }
 
@@ -229,18 +240,24 @@ impl Shard {
             } else {
                 self.queue.add(key.clone(), lane, causes, now)
             };
-            match added {
-                Added::Coalesced | Added::Backoff => continue,
-                Added::Queued | Added::Dirty => {}
-                Added::Woken => {
-                    self.berth.limiter.tell(Timer::Void(key));
-                }
-                Added::Delayed(delay) => {
-                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
-                }
-            }
-            self.core().metrics.added();
+            self.added(key, added);
         }
+    }
+
+    fn added(&self, key: Key, added: Added) {
+        match added {
+            Added::Coalesced | Added::Backoff => return,
+            Added::Queued | Added::Dirty => {}
+            Added::Woken => {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Void(key));
+            }
+            Added::Delayed(delay) => {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+            }
+        }
+        self.core().metrics.added();
     }
 
     fn finish(&mut self, done: &KeyDone) {
@@ -254,23 +271,73 @@ impl Shard {
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
             }
-            Next::Parked => {
-                let (controller, failures) =
-                    (&self.core().name, u32::from(done.streak.failures) + 1);
-                tracing::error!(%controller, key = %done.key, failures, "parked: {}", done.ended);
-                self.core().metrics.parked();
-            }
+            Next::Parked => self.parked(done),
             Next::Idle | Next::Queued | Next::NotRunning => {}
         }
+    }
+
+    /// Says that a key is parked: in the log and the list, and on the object the first time since it last succeeded.
+    fn parked(&self, done: &KeyDone) {
+        let core = self.core();
+        let failures = u32::from(done.streak.failures) + 1;
+        tracing::error!(controller = %core.name, key = %done.key, failures, "parked: {}", done.ended);
+        core.metrics.parked();
+        let after = core.retries.unpark_after;
+        let since = core.surroundings.wall();
+        let reason = done.ended.to_string();
+        if done.streak.parkings == 0
+            && let Some(regarding) = core.runner.reference(&done.key)
+        {
+            let note = format!(
+                "parked after {failures} failures in a row: {reason}; tried again when it changes, and every {after:?}"
+            );
+            core.surroundings.warn(regarding, "Parked", note);
+        }
+        self.berth.view.parked.insert(ParkedKey {
+            key: done.key.clone(),
+            reason,
+            failures,
+            since,
+            next_try: since.saturating_add(after).unwrap_or(jiff::Timestamp::MAX),
+        });
+    }
+
+    /// Does what people have asked for.
+    fn obey(&mut self) {
+        let orders = self.berth.view.orders.clone();
+        while let Some((key, order)) = orders.next() {
+            let now = self.clock.now();
+            let view = self.queue.state_of(&key).map(|view| view.phase);
+            let is_parked = matches!(view, Some(Phase::Parked { .. }));
+            if order.unpark && is_parked {
+                let (lane, cause) = (Lane::User, Causes::UNPARKED);
+                let added = self.queue.renew(key.clone(), lane, cause, now);
+                self.added(key.clone(), added);
+            }
+            if order.enqueue {
+                self.enqueue([(key.clone(), Lane::User, Causes::ASKED)].into_iter());
+            }
+            if let Some(lane) = order.promote
+                && self.queue.promote(&key, lane, now)
+            {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Void(key));
+            }
+        }
+        self.pump();
     }
 
     /// Lets parked keys that have rested long enough run again.
     fn wake_parked(&mut self) {
         let now = self.clock.now();
-        if let Some(since) = now.checked_sub(self.core().retries.unpark_after)
-            && self.queue.wake_parked(since, now) > 0
-        {
-            self.pump();
+        if let Some(since) = now.checked_sub(self.core().retries.unpark_after) {
+            let woken = self.queue.wake_parked(since, now);
+            for key in &woken {
+                self.berth.view.parked.remove(key);
+            }
+            if !woken.is_empty() {
+                self.pump();
+            }
         }
     }
 
@@ -291,6 +358,11 @@ impl Actor for Shard {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let core = self.berth.core.clone();
+        let own = self.berth.own.clone();
+        self.berth.view.orders.attach(move || {
+            own.tell(Look);
+        });
+        self.obey();
         // what is synced does not wait for what is not; the rest follows below
         if self.rebuild && core.is_ahead() {
             self.rebuild();
@@ -340,6 +412,14 @@ impl Handler<Rearm> for Shard {
             .map(|(key, delay)| (key.clone(), delay))
             .collect();
         self.berth.limiter.tell(Timer::Set(waits));
+    }
+}
+
+impl Handler<Look> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, _: Look, _: &mut Self::Context) {
+        self.obey();
     }
 }
 

@@ -75,13 +75,13 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
     }
 
     /// Gives every key parked at or before `since` one more try, in the low lane and with its
-    /// streak kept. Returns how many there were.
-    pub fn wake_parked(&mut self, since: Instant, now: Instant) -> usize {
+    /// streak kept. Returns them, the longest parked first.
+    pub fn wake_parked(&mut self, since: Instant, now: Instant) -> Vec<K> {
         if self.time.begins_after(since) {
-            return 0;
+            return Vec::new();
         }
         let (since, now) = (self.time.moment(since), self.time.told(now));
-        let mut woken = 0;
+        let mut woken = Vec::new();
         while let Some((_, key)) = self.orders.parked.first_key_value() {
             let key = key.clone();
             let Some(cell) = self.cells.get_mut(&key) else {
@@ -91,8 +91,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
                 State::Parked(parked) if parked.since <= since => parked.work.lane = Lane::Low,
                 _ => break,
             }
-            self.orders.rouse(key, cell, Lane::Low, now);
-            woken += 1;
+            self.orders.rouse(key.clone(), cell, Lane::Low, now);
+            woken.push(key);
         }
         woken
     }

@@ -270,7 +270,7 @@ impl Model {
         true
     }
 
-    fn wake_parked(&mut self, since: Instant) -> usize {
+    fn wake_parked(&mut self, since: Instant) -> Vec<u8> {
         let mut parked: Vec<_> = self
             .entries
             .iter_mut()
@@ -283,7 +283,7 @@ impl Model {
             entry.turn(Is::Queued, self.now, self.steps);
             self.steps += 1;
         }
-        parked.len()
+        parked.iter().map(|entry| entry.key).collect()
     }
 
     fn promote(&mut self, key: u8, lane: Lane) -> bool {

@@ -145,7 +145,7 @@ proptest! {
                 ring(&mut queue, &mut pacer, now);
             } else if (0..6).any(|key| queue.free(&key, now)) {
                 // it stands in its lane
-            } else if queue.wake_parked(now, now) == 0 {
+            } else if queue.wake_parked(now, now).is_empty() {
                 break;
             }
         }
