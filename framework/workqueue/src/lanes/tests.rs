@@ -69,7 +69,66 @@ fn an_old_backlog_leaves_fresh_urgent_keys_their_share() {
     );
 }
 
+#[test]
+fn keys_that_leave_from_the_middle_and_bursts_hold_no_room() {
+    let now = Moment::default();
+    let mut lanes = Lanes::new(BOUND);
+    lanes.push(Lane::Low, 0, "first", now);
+    for ticket in 1..100_000 {
+        lanes.push(Lane::Low, ticket, "passing", now);
+        lanes.remove(Lane::Low, ticket);
+    }
+    let line = &lanes.lines[Lane::Low.index()];
+    assert!(line.fifo.capacity() <= 128, "{}", line.fifo.capacity());
+    for ticket in 100_000..200_000 {
+        lanes.push(Lane::Low, ticket, "burst", now);
+    }
+    while pop(&mut lanes, now).is_some() {}
+    let line = &lanes.lines[Lane::Low.index()];
+    assert!(line.fifo.capacity() <= 128, "{}", line.fifo.capacity());
+}
+
 proptest! {
+    /// Against lists that are searched from end to end.
+    #[test]
+    fn lanes_hold_what_plain_lists_do(
+        steps in prop::collection::vec((0_u8..6, lane(), lane(), any::<prop::sample::Index>()), 1..300)
+    ) {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(BOUND);
+        let mut list: Vec<(Lane, u64)> = Vec::new();
+        for (ticket, (what, lane, other, which)) in (0_u64..).zip(steps) {
+            let some = (!list.is_empty()).then(|| which.index(list.len().max(1)));
+            match (what, some) {
+                (0..=2, _) | (_, None) => {
+                    lanes.push(lane, ticket, ticket, now);
+                    list.push((lane, ticket));
+                }
+                (3, Some(at)) => {
+                    let (from, ticket) = list[at];
+                    lanes.lift(ticket, from, other);
+                    list[at] = (other, ticket);
+                }
+                (4, Some(at)) => {
+                    let (lane, ticket) = list.remove(at);
+                    prop_assert_eq!(lanes.since(lane, ticket), Some(now));
+                    lanes.remove(lane, ticket);
+                    prop_assert_eq!(lanes.since(lane, ticket), None);
+                }
+                (_, Some(_)) => {
+                    let first = list.iter().copied().min_by_key(|&(lane, ticket)| (lane.index(), ticket));
+                    prop_assert_eq!(lanes.pop(now).map(|(ticket, _)| ticket), first.map(|(_, ticket)| ticket));
+                    list.retain(|&entry| Some(entry) != first);
+                }
+            }
+            list.sort_unstable_by_key(|&(lane, ticket)| (lane.index(), ticket));
+            prop_assert!(lanes.keys().eq(list.iter().map(|(_, ticket)| ticket)));
+            for lane in Lane::ALL {
+                prop_assert_eq!(lanes.depth(lane), list.iter().filter(|(of, _)| *of == lane).count());
+            }
+        }
+    }
+
     /// Overload of any shape: pushes outnumber pops, time passes unevenly.
     #[test]
     fn a_head_over_the_bound_leaves_within_three_pops(
