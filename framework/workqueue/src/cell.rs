@@ -169,9 +169,9 @@ impl<C: Merge> Work<C> {
     }
 
     /// With what is to follow, whatever its time.
-    pub(crate) fn and(mut self, then: Then<C>) -> Self {
-        if let Some(later) = then.into_work() {
-            self.merge(later);
+    pub(crate) fn and(mut self, then: Option<Then<C>>) -> Self {
+        if let Some(then) = then {
+            self.merge(then.into_work());
         }
         self
     }
@@ -206,15 +206,12 @@ pub(crate) enum Fate {
 }
 
 /// What follows a run, apart from what the run itself decides.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) enum Then<C> {
-    #[default]
-    Nothing,
     /// One more run: the cell is dirty.
     Now(Work<C>),
-    /// One more run at a time somebody asked for. Boxed for it is rare and every cell is as large
-    /// as the largest.
-    At(Box<Appointment<C>>),
+    /// One more run at a time somebody asked for.
+    At(Appointment<C>),
 }
 
 /// A time somebody asked for.
@@ -226,16 +223,11 @@ pub(crate) struct Appointment<C> {
 }
 
 impl<C> Then<C> {
-    pub(crate) fn is_something(&self) -> bool {
-        !matches!(self, Then::Nothing)
-    }
-
     /// The work without its time.
-    pub(crate) fn into_work(self) -> Option<Work<C>> {
+    pub(crate) fn into_work(self) -> Work<C> {
         match self {
-            Then::Nothing => None,
-            Then::Now(work) => Some(work),
-            Then::At(appointment) => Some(appointment.work),
+            Then::Now(work) => work,
+            Then::At(appointment) => appointment.work,
         }
     }
 }
@@ -254,7 +246,8 @@ pub(crate) enum State<C> {
     Queued(Work<C>),
     Running {
         run: Run<C>,
-        then: Then<C>,
+        /// Boxed, for few keys are dirty and every cell is as large as the largest.
+        then: Option<Box<Then<C>>>,
     },
     Waiting {
         until: Moment,
@@ -296,7 +289,7 @@ impl<C> Cell<C> {
         match &mut self.state {
             State::Running { run, then } => {
                 run.fate = Fate::Forgotten;
-                *then = Then::Nothing;
+                *then = None;
                 self.streak = Streak::default();
                 true
             }

@@ -71,10 +71,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         *cell = self.orders.enter(
             standing.key.clone(),
             cell.streak,
-            State::Running {
-                run,
-                then: Then::Nothing,
-            },
+            State::Running { run, then: None },
             now,
         );
         let run = RunId {
@@ -104,10 +101,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         };
         let ticket = match self.cells.entry(key) {
             Entry::Vacant(entry) => {
-                let state = State::Running {
-                    run,
-                    then: Then::Nothing,
-                };
+                let state = State::Running { run, then: None };
                 let cell = self
                     .orders
                     .enter(entry.key().clone(), Streak::default(), state, now);
@@ -123,7 +117,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
                     | State::Held { work, .. } => work.clone(),
                     State::Parked(parked) => parked.work.clone(),
                 };
-                let then = Then::Now(pending);
+                let then = Some(Box::new(Then::Now(pending)));
                 self.orders
                     .shift(key, cell, State::Running { run, then }, now);
                 cell.ticket
@@ -155,7 +149,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
             return Next::NotRunning;
         }
         let now = self.time.told(now);
-        let (fate, work, then) = (ended.fate, take(&mut ended.work), take(then));
+        let (fate, work) = (ended.fate, take(&mut ended.work));
+        let then = then.take().map(|then| *then);
         let state = match fate {
             Fate::Counts => {
                 cell.streak = cell.streak.after(&verdict);
@@ -200,36 +195,40 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
 fn follow<C: Merge>(
     verdict: Verdict,
     work: Work<C>,
-    then: Then<C>,
+    then: Option<Then<C>>,
     parked_rest: Duration,
     now: Moment,
 ) -> Option<State<C>> {
     let again = |delay, why, work| Some(waiting(now + delay, why, work, now));
     match (verdict, then) {
-        (Verdict::Done, Then::Nothing) => None,
-        (Verdict::Done, Then::At(next)) => Some(waiting(next.until, Wait::Requeue, next.work, now)),
-        (Verdict::Done | Verdict::RequeueAfter(_), Then::Now(next)) => Some(State::Queued(next)),
-        (Verdict::RequeueAfter(delay), Then::Nothing) => {
-            again(delay, Wait::Requeue, Work::default())
+        (Verdict::Done, None) => None,
+        (Verdict::Done, Some(Then::At(next))) => {
+            Some(waiting(next.until, Wait::Requeue, next.work, now))
         }
-        (Verdict::RequeueAfter(delay), Then::At(next)) => {
+        (Verdict::Done | Verdict::RequeueAfter(_), Some(Then::Now(next))) => {
+            Some(State::Queued(next))
+        }
+        (Verdict::RequeueAfter(delay), None) => again(delay, Wait::Requeue, Work::default()),
+        (Verdict::RequeueAfter(delay), Some(Then::At(next))) => {
             let until = next.when.of(now + delay, next.until);
             Some(waiting(until, Wait::Requeue, next.work, now))
         }
-        (Verdict::NotReady { .. }, then @ Then::Now(_)) => Some(State::Queued(work.and(then))),
-        (Verdict::NotReady { delay }, Then::At(next)) => {
+        (Verdict::NotReady { .. }, then @ Some(Then::Now(_))) => {
+            Some(State::Queued(work.and(then)))
+        }
+        (Verdict::NotReady { delay }, Some(Then::At(next))) => {
             let until = next.until.min(now + delay);
-            let work = work.and(Then::At(next));
+            let work = work.and(Some(Then::At(next)));
             Some(waiting(until, Wait::NotReady, work, now))
         }
-        (Verdict::NotReady { delay }, Then::Nothing) => again(delay, Wait::NotReady, work),
+        (Verdict::NotReady { delay }, None) => again(delay, Wait::NotReady, work),
         (Verdict::Backoff { delay, fault }, then) => {
             again(delay, Wait::Backoff(fault), work.and(then))
         }
         (Verdict::Again { delay }, then) => again(delay, Wait::Conflict, work.and(then)),
         (Verdict::Lost { delay }, then) => again(delay, Wait::Lost, work.and(then)),
         // A change during the run may be the cure: it is tried once the key has rested.
-        (Verdict::Park(_), then @ Then::Now(_)) => {
+        (Verdict::Park(_), then @ Some(Then::Now(_))) => {
             again(parked_rest, Wait::Backoff(Fault::Object), work.and(then))
         }
         (Verdict::Park(reason), then) => Some(State::Parked(Box::new(Parked {

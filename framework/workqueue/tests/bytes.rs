@@ -81,7 +81,7 @@ fn a_key_that_is_queued_fits_into_its_bytes() {
     let held = each(|queue, key, now| {
         assert_eq!(queue.add(key, Lane::Normal, Causes(1), now), Added::Queued);
     });
-    assert!(held <= 1, "queued {held} bytes");
+    assert!(held <= 150, "{held} bytes");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_key_that_waits_fits_into_its_bytes_and_a_far_deadline_costs_what_a_near_one
             let added = queue.schedule(key, Lane::Low, Causes(1), until, When::Earliest, now);
             assert!(matches!(added, Added::Delayed(_)));
         });
-        assert!(held <= 1, "waits {held} bytes");
+        assert!(held <= 175, "{held} bytes");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_key_that_backs_off_fits_into_its_bytes_with_its_place_at_the_pacers() {
     });
     let held = held.bytes_current / COUNT as i64;
     assert!(kept.is_some());
-    assert!(held <= 1, "pacer {held} bytes");
+    assert!(held <= 360, "{held} bytes");
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn a_key_that_is_parked_fits_into_its_bytes_beside_its_reason() {
         let next = end(queue, key, Verdict::Park("broken".into()), now);
         assert_eq!(next, Next::Parked);
     });
-    assert!(held <= 1, "parked {held} bytes");
+    assert!(held <= 215, "{held} bytes");
 }

@@ -30,7 +30,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
                 self.orders.merge(cell, later);
                 return Added::Coalesced;
             }
-            State::Running { then, .. } => return then.add(later),
+            State::Running { then, .. } => return add_to(then, later),
             State::Held { work, .. } => {
                 work.merge(later);
                 return Added::Backoff;
@@ -78,7 +78,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
                 if run.fate == Fate::Counts {
                     run.fate = Fate::Renewed;
                 }
-                return then.add(later);
+                return add_to(then, later);
             }
             State::Held { work, .. } => {
                 work.merge(later);
@@ -129,7 +129,7 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
                 self.orders.merge(cell, later);
                 return Added::Coalesced;
             }
-            State::Running { then, .. } => return then.appoint(until, when, later),
+            State::Running { then, .. } => return appoint(then, until, when, later),
             State::Held { work, .. } => {
                 work.merge(later);
                 return Added::Backoff;
@@ -170,8 +170,8 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
             return false;
         };
         match &mut cell.state {
-            State::Running { then, .. } if matches!(then, Then::At(_)) => {
-                *then = Then::Nothing;
+            State::Running { then, .. } if matches!(then.as_deref(), Some(Then::At(_))) => {
+                *then = None;
                 true
             }
             State::Waiting {
@@ -187,45 +187,49 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
     }
 }
 
-impl<C: Merge> Then<C> {
-    /// One more run, for `later` too.
-    fn add(&mut self, later: Work<C>) -> Added {
-        match take(self) {
-            Then::Nothing => {
-                *self = Then::Now(later);
-                Added::Dirty
-            }
-            Then::Now(mut work) => {
-                work.merge(later);
-                *self = Then::Now(work);
-                Added::Coalesced
-            }
-            Then::At(mut appointment) => {
-                appointment.work.merge(later);
-                *self = Then::Now(appointment.work);
-                Added::Dirty
-            }
+/// One more run after the present one, for `later` too.
+fn add_to<C: Merge>(then: &mut Option<Box<Then<C>>>, later: Work<C>) -> Added {
+    let Some(next) = then.as_deref_mut() else {
+        *then = Some(Box::new(Then::Now(later)));
+        return Added::Dirty;
+    };
+    match next {
+        Then::Now(work) => {
+            work.merge(later);
+            Added::Coalesced
+        }
+        Then::At(appointment) => {
+            let mut work = take(&mut appointment.work);
+            work.merge(later);
+            *next = Then::Now(work);
+            Added::Dirty
         }
     }
+}
 
-    /// One more run at `until`, unless one follows at once.
-    fn appoint(&mut self, until: Moment, when: When, later: Work<C>) -> Added {
-        match self {
-            Then::Nothing => {
-                *self = Then::At(Box::new(Appointment {
-                    until,
-                    when,
-                    work: later,
-                }));
-                return Added::Dirty;
-            }
-            Then::Now(work) => work.merge(later),
-            Then::At(present) => {
-                present.until = when.of(present.until, until);
-                present.when = when;
-                present.work.merge(later);
-            }
+/// One more run at `until`, unless one follows at once.
+fn appoint<C: Merge>(
+    then: &mut Option<Box<Then<C>>>,
+    until: Moment,
+    when: When,
+    later: Work<C>,
+) -> Added {
+    match then.as_deref_mut() {
+        None => {
+            let appointment = Appointment {
+                until,
+                when,
+                work: later,
+            };
+            *then = Some(Box::new(Then::At(appointment)));
+            return Added::Dirty;
         }
-        Added::Coalesced
+        Some(Then::Now(work)) => work.merge(later),
+        Some(Then::At(present)) => {
+            present.until = when.of(present.until, until);
+            present.when = when;
+            present.work.merge(later);
+        }
     }
+    Added::Coalesced
 }

@@ -31,9 +31,9 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         if run != current {
             return false;
         }
-        let then = take(then);
+        let then = then.take().map(|then| *then);
         let work: Option<Work<C>> = match held.fate {
-            Fate::Forgotten => then.into_work(),
+            Fate::Forgotten => then.map(Then::into_work),
             Fate::Counts | Fate::Renewed => Some(take(&mut held.work).and(then)),
         };
         let Some(work) = work else {
@@ -108,13 +108,14 @@ impl<K: Clone + Eq + Hash, C: Merge + Clone, S: BuildHasher> Queue<K, C, S> {
         let now = self.time.told(now);
         match &mut cell.state {
             State::Queued(_) => self.orders.merge(cell, Work { lane, cause: None }),
-            State::Running { then, .. } => match take(then).into_work() {
-                None => return false,
-                Some(mut next) => {
-                    next.lane = next.lane.max(lane);
-                    *then = Then::Now(next);
-                }
-            },
+            State::Running { then, .. } => {
+                let Some(next) = then.take() else {
+                    return false;
+                };
+                let mut work = next.into_work();
+                work.lane = work.lane.max(lane);
+                *then = Some(Box::new(Then::Now(work)));
+            }
             State::Held { work, .. } => work.lane = work.lane.max(lane),
             State::Parked(_) => {
                 cell.streak = Streak::default();

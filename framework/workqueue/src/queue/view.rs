@@ -110,7 +110,7 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
             ),
             State::Running { run, then } => (
                 Phase::Running {
-                    dirty: then.is_something(),
+                    dirty: then.is_some(),
                 },
                 run.since,
                 &run.work,
