@@ -44,7 +44,7 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         async { Ok(Outcome::Done) }
     }
 
-    /// Says whose fault an error is. The default looks for a [`ClientError`] or a `kube::Error` in its chain of sources.
+    /// Says whose fault an error is. The default is [`Fault::of`], which looks through its chain of sources.
     fn classify(&self, error: &Self::Error) -> Fault {
         Fault::of(error)
     }
@@ -272,6 +272,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use boatswain_cache::LiveCause;
+
     use super::*;
 
     fn refused(code: u16, reason: &str) -> ClientError {
@@ -291,6 +293,14 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("while scaling")]
     struct Named(#[source] ReconcileError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("while reading")]
+    struct Read(#[source] LiveError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("while sending")]
+    struct Sent(#[source] io::Error);
 
     #[derive(Debug, thiserror::Error)]
     #[error(transparent)]
@@ -314,8 +324,60 @@ mod tests {
         assert_eq!(Fault::of(&refused(409, "AlreadyExists")), Fault::Object);
         let overload = Fault::of(&refused(503, "ServiceUnavailable"));
         assert_eq!(overload, Fault::Infrastructure { retry_after: None });
+        let away = Fault::Infrastructure { retry_after: None };
+        let live = LiveError {
+            resource: "pods".into(),
+            key: Key::new(Some("shop"), "web"),
+            cause: LiveCause::TimedOut(Duration::from_secs(10)),
+        };
+        assert_eq!(Fault::of(&Read(live)), away);
+        let reset = io::ErrorKind::ConnectionReset;
+        assert_eq!(Fault::of(&Sent(reset.into())), away);
+        let missing = io::ErrorKind::NotFound;
+        assert_eq!(Fault::of(&Sent(missing.into())), Fault::Object, "a file");
+        let late = WaitError::TimedOut {
+            resource: "pods".into(),
+            scope: "shop".into(),
+            limit: Duration::from_secs(5),
+            why: "no connection".into(),
+        };
+        assert_eq!(Fault::of(&late), away);
+        let sent = WaitError::NoVersion {
+            resource: "pods".into(),
+            key: Key::new(Some("shop"), "web"),
+        };
+        assert_eq!(Fault::of(&sent), Fault::Object);
         let io = kube::Error::ReadEvents(std::io::Error::other("reset"));
         assert_eq!(Fault::of(&io), Fault::Infrastructure { retry_after: None });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_too_long_is_not_the_objects_fault() {
+        let never = std::future::pending::<()>();
+        let error = tokio::time::timeout(Duration::from_secs(1), never).await;
+        let error = error.expect_err("it never ends");
+        let away = Fault::Infrastructure { retry_after: None };
+        assert_eq!(Fault::of(&error), away);
+    }
+
+    #[test]
+    fn an_object_that_appears_or_goes_renews_its_key_and_one_that_was_there_does_not() {
+        let news = [
+            Causes::CREATED,
+            Causes::DELETED,
+            Causes::DELETED.and(Causes::INITIAL),
+        ];
+        assert!(news.into_iter().all(Causes::renew));
+        let first = Causes::CREATED.and(Causes::INITIAL);
+        for other in [
+            first,
+            Causes::UPDATED,
+            Causes::OWNED,
+            Causes::RESYNC,
+            Causes::ASKED,
+        ] {
+            assert!(!other.renew(), "{other}");
+        }
     }
 
     #[test]
