@@ -63,12 +63,41 @@ pub(crate) struct Surroundings {
     pub(crate) writes: Writes,
 }
 
+impl Surroundings {
+    /// Tells of trouble on an object.
+    pub(crate) fn warn(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+        self.publish(regarding, Severity::Warning, reason, note);
+    }
+
+    fn publish(
+        &self,
+        regarding: ObjectReference,
+        severity: Severity,
+        reason: &'static str,
+        note: String,
+    ) {
+        self.recorder.publish(Note {
+            regarding,
+            severity,
+            reason,
+            note,
+            controller: self.controller.clone(),
+            at: self.wall(),
+        });
+    }
+
+    pub(crate) fn wall(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+    }
+}
+
 /// One run of one key.
 #[derive(Clone)]
 pub struct Context {
     surroundings: Arc<Surroundings>,
     key: Key,
     attempt: u32,
+    last: bool,
     causes: Causes,
     /// Made when it is first asked for: most runs write nothing.
     client: Arc<OnceLock<kube::Client>>,
@@ -79,12 +108,14 @@ impl Context {
         surroundings: Arc<Surroundings>,
         key: Key,
         attempt: u32,
+        last: bool,
         causes: Causes,
     ) -> Self {
         Self {
             surroundings,
             key,
             attempt,
+            last,
             causes,
             client: Arc::default(),
         }
@@ -100,6 +131,11 @@ impl Context {
         self.attempt
     }
 
+    /// Whether this is the last retry: the key is parked if this run, too, fails by its object's fault. For saying so in a status or an Event.
+    pub fn last_attempt(&self) -> bool {
+        self.last
+    }
+
     /// Why the key runs. For logs: a reconciler that decides by it is edge-triggered and loses changes.
     pub fn causes(&self) -> Causes {
         self.causes
@@ -112,7 +148,7 @@ impl Context {
 
     /// The wall-clock time, for what is written into objects.
     pub fn wall(&self) -> jiff::Timestamp {
-        jiff::Timestamp::try_from(self.surroundings.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+        self.surroundings.wall()
     }
 
     /// A client for requests that have no helper here. It remembers whatever is written through it, by any verb and subresource, also by a clone and after
@@ -303,14 +339,7 @@ impl Context {
             resource_version: None,
             ..object.object_ref(&())
         };
-        self.surroundings.recorder.publish(Note {
-            regarding,
-            severity,
-            reason,
-            note,
-            controller: self.surroundings.controller.clone(),
-            at: self.wall(),
-        });
+        self.surroundings.publish(regarding, severity, reason, note);
     }
 
     /// Where objects of this kind are, next to `key`.

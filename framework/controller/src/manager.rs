@@ -294,7 +294,7 @@ impl Launch {
             concurrency: options.workers,
             grace: options.grace,
             closing: closing.clone(),
-            launched: 0,
+            controllers: Vec::new(),
         };
         for controller in &controllers {
             controller.declare(&mut yard.informers)?;
@@ -303,6 +303,7 @@ impl Launch {
             .into_iter()
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
+        let controllers = yard.controllers.into();
         let used = yard.informers.into_views();
         let connection = Connection::new(&address);
         let reached = connection.clone();
@@ -338,6 +339,7 @@ impl Launch {
             clock,
             telemetry,
             informers: shared,
+            controllers,
         };
         Ok(Running {
             tree,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use boatswain_cache::{InformerCore, Key, Lister, ReadError};
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -97,6 +98,20 @@ where
 
     fn is_gone(&self, key: &Key) -> bool {
         matches!(self.lister.get_object(key), Ok(None))
+    }
+
+    fn reference(&self, key: &Key) -> Option<ObjectReference> {
+        let object = self.lister.get_object(key).ok().flatten()?;
+        let cores = self.lister.cores();
+        let kind = cores.first()?.kind();
+        Some(ObjectReference {
+            api_version: Some(kind.api_version()),
+            kind: Some(kind.kind.clone()),
+            name: Some(key.name().to_owned()),
+            namespace: key.namespace().map(str::to_owned),
+            uid: Some(object.meta().uid.to_string()),
+            ..ObjectReference::default()
+        })
     }
 }
 

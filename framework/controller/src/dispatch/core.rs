@@ -12,8 +12,9 @@ use boatswain_cache::{InformerCore, Key, View};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Departed, Ended, InFlight, Permits, RetryPolicy};
+use super::{Closing, Departed, Ended, InFlight, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -32,6 +33,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Whether the cache knows that there is no such object.
     fn is_gone(&self, key: &Key) -> bool;
+
+    /// What an Event on the key's object refers to; `None` when there is none in the cache.
+    fn reference(&self, key: &Key) -> Option<ObjectReference>;
 }
 
 pub(crate) struct DispatchCore {
@@ -40,7 +44,7 @@ pub(crate) struct DispatchCore {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
-    pub(crate) policy: RetryPolicy,
+    pub(crate) retries: Retries,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     /// Every cache the reconciler reads: no key runs before all of them have been synced.
