@@ -28,7 +28,7 @@ pub(crate) use self::{
     retry::{Ended, Retries},
     shard::{Berth, Counts, Seat, Shard, ShardView},
     worker::Worker,
-    writes::{Opened, Target, Writes},
+    writes::{Target, Writes},
 };
 pub use self::{
     orders::ControllerHandle,

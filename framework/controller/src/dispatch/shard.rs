@@ -118,6 +118,11 @@ pub(crate) struct Shard {
 #[rtype(result = "()")]
 struct Look;
 
+/// A key is held until the caches show what its runs wrote.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Hold(Key);
+
 /// A permit this shard waited for.
 #[derive(actix::Message)]
 #[rtype(result = "()")]
@@ -194,6 +199,13 @@ impl Shard {
         let Some(run) = self.queue.start(now) else {
             return false;
         };
+        let waits = self.core().surroundings.writes.must_wait(&run.key);
+        if waits && self.queue.hold(&run.key, run.run, now) {
+            // neither seat nor permit is kept from those who can run
+            *granted = Some(permit);
+            self.berth.own.tell(Hold(run.key));
+            return true;
+        }
         self.core()
             .metrics
             .queued_for(now.saturating_duration_since(run.queued_at));
@@ -400,6 +412,24 @@ impl Handler<Due> for Shard {
             }
         }
         self.pump();
+    }
+}
+
+impl Handler<Hold> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, Hold(key): Hold, ctx: &mut Self::Context) {
+        let (core, clock) = (self.berth.core.clone(), self.clock.clone());
+        let shown = async move {
+            let writes = &core.surroundings.writes;
+            writes.wait(&key, &clock, &core.metrics).await;
+            key
+        };
+        ctx.spawn(shown.into_actor(self).map(|key, shard, _| {
+            let now = shard.clock.now();
+            shard.queue.free(&key, now);
+            shard.pump();
+        }));
     }
 }
 

@@ -23,7 +23,7 @@ use boatswain_workqueue::{RunId, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Opened, Shard, permits::Permit};
+use super::{DispatchCore, Ended, Shard, permits::Permit};
 use crate::{
     context::{self, Surroundings},
     reconcile::{Causes, Fault, Outcome},
@@ -236,7 +236,8 @@ async fn run(
     }
 }
 
-/// Waits until the caches show what runs of `key` wrote. The run is over before it began where that cannot be known.
+/// Waits until the caches show what runs of `key` wrote: most have waited before, without a worker. The run is over before it began where that cannot
+/// be known.
 async fn barrier(core: &DispatchCore, clock: &Clock, key: &Key) -> Option<Ended> {
     let Surroundings { writes, client, .. } = &*core.surroundings;
     let opened = tokio::select! {
@@ -245,12 +246,7 @@ async fn barrier(core: &DispatchCore, clock: &Clock, key: &Key) -> Option<Ended>
         () = clock.sleep(core.deadline) => Err("the server does not say what became of earlier writes".to_owned()),
     };
     match opened {
-        Ok(Opened::Shown) => None,
-        Ok(Opened::Missed { what, why }) => {
-            core.metrics.barrier_missed();
-            tracing::debug!(%what, "the cache does not show the last writes, the run begins all the same: {why}");
-            None
-        }
+        Ok(()) => None,
         Err(message) => {
             tracing::debug!("{message}");
             let fault = Fault::Infrastructure { retry_after: None };

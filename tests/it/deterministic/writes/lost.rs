@@ -1,17 +1,26 @@
 //! Writes whose outcome the run did not learn, and runs that are lost.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use boatswain::Running;
+use boatswain::{ClientError, Context, Controller, Outcome, Reconciler, Running};
 use boatswain_apisim::{Matcher, Rejection};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
 
-use super::{super::Stage, act, as_value, create, play, play_with, secret, secrets, value};
+use super::{
+    super::{Stage, end},
+    act, as_value, create, play, play_with, secret, secrets, value,
+};
 
 #[test]
 fn g6_a_write_whose_answer_is_lost_is_asked_about_and_waited_for_if_it_happened() {
@@ -122,5 +131,52 @@ fn g6_a_worker_that_is_lost_while_its_key_waits_loses_no_write() {
         };
         let played = play_with(&stage, secrets, write, kill).await;
         assert!(!played.early && played.saw == ["a="], "{:?}", played.saw);
+    });
+}
+
+/// Writes in every run, except for one key, which only runs again and again.
+struct Shared(Arc<AtomicUsize>);
+
+impl Reconciler<ConfigMap> for Shared {
+    type Error = ClientError;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, ClientError> {
+        let Self(free) = self;
+        if map.name_any() == "free" {
+            free.fetch_add(1, Relaxed);
+            return Ok(Outcome::RequeueAfter(Duration::from_millis(100)));
+        }
+        let mut next = ConfigMap::clone(&map);
+        next.annotations_mut()
+            .insert("now".into(), cx.wall().to_string());
+        cx.replace(&next).await?;
+        Ok(Outcome::RequeueAfter(Duration::from_millis(900)))
+    }
+}
+
+#[test]
+fn g6_keys_that_wait_for_the_cache_keep_neither_workers_nor_permits_from_others() {
+    Stage::play(21, |stage| async move {
+        let free = Arc::new(AtomicUsize::new(0));
+        for name in ["free", "a", "b", "c", "d"] {
+            stage.create(name).await;
+        }
+        let controller = Controller::<ConfigMap>::named("shared")
+            .resync(None)
+            .concurrency(1);
+        let shared = Shared(free.clone());
+        let running = stage.start(controller.reconciler(move |_| shared)).await;
+        stage.clock.sleep(Duration::from_secs(3)).await;
+        let held = stage.sim.faults().stall_watches(Matcher::any());
+        stage.clock.sleep(Duration::from_secs(2)).await;
+        let before = free.load(Relaxed);
+        stage.clock.sleep(Duration::from_secs(2)).await;
+        let meanwhile = free.load(Relaxed) - before;
+        assert!(
+            meanwhile >= 15,
+            "{meanwhile} runs in 2 s beside four keys that wait"
+        );
+        held.release();
+        end(running).await;
     });
 }

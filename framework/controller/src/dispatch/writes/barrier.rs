@@ -17,20 +17,6 @@ const BARRIER: Duration = Duration::from_secs(5);
 /// How long the server may take to say how far it is.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a barrier opened.
-#[derive(Debug)]
-pub(crate) enum Opened {
-    /// The caches show everything, or can never show what is left.
-    Shown,
-    /// Its bound has passed.
-    Missed {
-        /// What was not shown.
-        what: String,
-        /// How its informer was.
-        why: String,
-    },
-}
-
 /// What stands between a key and its run.
 enum Ahead {
     Wait(Place, Noted, Arc<InformerCore>),
@@ -40,9 +26,38 @@ enum Ahead {
 }
 
 impl Writes {
-    /// Waits until the caches show what runs of `key` wrote; asks the server, through `client`, what became of writes that were never answered.
+    /// Whether runs of `key` wrote what the caches do not show yet, and nothing but time can help.
+    pub(crate) fn must_wait(&self, key: &Key) -> bool {
+        matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
+    }
+
+    /// Waits until the caches show what runs of `key` wrote, for 5 s at most, or until the server has to be asked. What is shown is forgotten, and
+    /// everything when the bound has passed.
     ///
-    /// What was written is forgotten once it is shown, or when the bound has passed.
+    /// # Cancellation safety
+    ///
+    /// Nothing is forgotten that is not shown.
+    pub(crate) async fn wait(&self, key: &Key, clock: &Clock, metrics: &ControllerMetrics) {
+        let begun = clock.now();
+        let end = begun + BARRIER;
+        while let Some(ahead) = self.ahead(key).filter(Ahead::is_wait) {
+            tokio::select! {
+                biased;
+                () = ahead.wait() => {}
+                () = clock.sleep_until(end) => {
+                    self.book(key).keys.remove(key);
+                    let (what, why) = ahead.describe();
+                    metrics.barrier_missed();
+                    tracing::debug!(%key, %what, "the cache does not show the last writes, the next run begins all the same: {why}");
+                    break;
+                }
+            }
+        }
+        metrics.barrier_waited(clock.now().saturating_duration_since(begun));
+    }
+
+    /// Opens when the caches show what runs of `key` wrote. What became of writes that were never answered is asked of the server, through `client`, and
+    /// then waited for.
     ///
     /// # Errors
     ///
@@ -57,16 +72,8 @@ impl Writes {
         client: &kube::Client,
         clock: &Clock,
         metrics: &ControllerMetrics,
-    ) -> Result<Opened, String> {
-        if self.ahead(key).is_none() {
-            return Ok(Opened::Shown);
-        }
-        let begun = clock.now();
-        let mut waits = None;
-        let opened = loop {
-            let Some(ahead) = self.ahead(key) else {
-                break Opened::Shown;
-            };
+    ) -> Result<(), String> {
+        while let Some(ahead) = self.ahead(key) {
             match ahead {
                 Ahead::Ask(place, noted, core) => {
                     metrics.barrier_read();
@@ -77,23 +84,10 @@ impl Writes {
                     self.ask_beyond(key, &store, &beyond, &core, client, clock)
                         .await?;
                 }
-                ahead => {
-                    // asking has a bound of its own
-                    let end = *waits.get_or_insert_with(|| clock.now() + BARRIER);
-                    tokio::select! {
-                        biased;
-                        () = ahead.wait() => {}
-                        () = clock.sleep_until(end) => {
-                            self.book(key).keys.remove(key);
-                            let (what, why) = ahead.describe();
-                            break Opened::Missed { what, why };
-                        }
-                    }
-                }
+                Ahead::Wait(..) | Ahead::WaitBeyond(..) => self.wait(key, clock, metrics).await,
             }
-        };
-        metrics.barrier_waited(clock.now().saturating_duration_since(begun));
-        Ok(opened)
+        }
+        Ok(())
     }
 
     /// The first thing that stands between `key` and its run; what does no more is forgotten. Questions come first.
@@ -220,6 +214,10 @@ impl Writes {
 }
 
 impl Ahead {
+    fn is_wait(&self) -> bool {
+        matches!(self, Self::Wait(..) | Self::WaitBeyond(..))
+    }
+
     async fn wait(&self) {
         // where it ends otherwise there is nothing to wait for, which the next look finds
         let _ = match self {

@@ -14,8 +14,6 @@ use boatswain_cache::{InformerCore, Key, Object, Uid, Version, View};
 use boatswain_workqueue::Seeded;
 use ledger::{Judgement, Ledger, Mark, Place, Store};
 
-pub(crate) use self::barrier::Opened;
-
 /// Keys are spread over so many locks.
 const BOOKS: usize = 16;
 /// What is not shown after this time never will be, or has long ceased to matter.
