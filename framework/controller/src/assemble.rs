@@ -9,38 +9,45 @@ use std::{
 use boatswain_cache::{
     IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
 };
-use boatswain_supervision::{
-    Backoff, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Shutdown, Strategy,
-    SupervisorSpec,
-};
+use boatswain_supervision::{Clock, Entropy};
 use prometheus::Registry;
 
 use crate::{
     builder::Watchable,
     context::Surroundings,
-    crew::{Crew, Watch},
+    crew::Crew,
     dispatch::{
-        Berth, Closing, ControllerHandle, Departed, DispatchCore, InFlight, LimiterActor, Permits,
-        RetryPolicy, Runner, Seat, Shard, ShardView, Worker, Writes,
+        Closing, ControllerHandle, Departed, DispatchCore, InFlight, Permits, RetryPolicy, Runner,
+        ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, register_shards},
-    trigger::{Feed, Mapping, Referrers, Trigger},
+    trigger::{Feed, Mapping, Origin, Referrers, Spring},
 };
+
+mod branch;
+
+pub(crate) use branch::Branch;
+use branch::{Hold, branch};
 
 /// What a controller declares.
 pub(crate) struct Plan {
     name: String,
     /// The first is of the controller's own kind.
     pub(crate) watches: Vec<WatchPlan>,
+    /// What else wakes its keys, by name.
+    pub(crate) sources: Vec<(String, MakeOrigin)>,
     pub(crate) concurrency: Option<usize>,
     pub(crate) deadline: Duration,
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
 }
+
+/// Makes a source of keys.
+pub(crate) type MakeOrigin = Box<dyn FnOnce(&mut Wiring<'_>) -> Origin + Send>;
 
 /// One watch of a controller.
 pub(crate) struct WatchPlan {
@@ -57,6 +64,7 @@ impl Plan {
         Self {
             name,
             watches: vec![own],
+            sources: Vec::new(),
             concurrency: None,
             deadline: Duration::from_secs(5 * 60),
             resync: Some(Duration::from_secs(10 * 60)),
@@ -321,6 +329,11 @@ impl Runnable {
             let feed = Feed::new(&view, source, &plan.name, watch.when, mapping, resync);
             feeds.push(Arc::new(feed));
         }
+        let mut springs = Vec::new();
+        for (name, make) in plan.sources {
+            let origin = make(&mut wiring);
+            springs.push(Arc::new(Spring::new(name, origin)));
+        }
         let Wiring {
             yard, read, failed, ..
         } = wiring;
@@ -369,118 +382,11 @@ impl Runnable {
         let hold = Hold {
             core,
             feeds,
+            springs,
             views,
             crew: yard.crew.watch(number),
             grace: yard.grace,
         };
         Ok(Arc::new(move || branch(hold.clone())))
     }
-}
-
-/// Makes a controller's part of the tree, anew for each incarnation of the supervisor above it.
-pub(crate) type Branch = Arc<dyn Fn() -> SupervisorSpec + Send + Sync>;
-
-/// What outlives the actors of a controller and is handed to each of their incarnations.
-#[derive(Clone)]
-struct Hold {
-    core: Arc<DispatchCore>,
-    feeds: Vec<Arc<Feed>>,
-    views: Vec<ShardView>,
-    crew: Watch,
-    grace: Duration,
-}
-
-/// Limiter, workers, shards, triggers. They stop in reverse: intake first, running reconciles last.
-fn branch(
-    Hold {
-        core,
-        feeds,
-        views,
-        crew,
-        grace,
-    }: Hold,
-) -> SupervisorSpec {
-    let intensity = Intensity::new(8, Duration::from_secs(60));
-    SupervisorSpec::new(core.name.clone(), Strategy::OneForOne)
-        .intensity(intensity)
-        .children(move |children: &mut Children| {
-            let (in_flight, clock) = (core.in_flight.clone(), children.link().clock().clone());
-            children
-                .link()
-                .virtual_children(move |limit| in_flight.show(clock.now(), limit));
-            let limiter = Mailbox::<LimiterActor>::new();
-            let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
-            let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
-            let (limiter_address, for_limiter) = (limiter.address(), addresses.clone());
-            let bucket = core.retries.bucket();
-            children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {
-                LimiterActor::new(for_limiter.clone(), bucket.clone(), link)
-            }));
-            let mut seats = Vec::new();
-            for (index, thread) in (0..core.shards()).zip(crew.workers.iter().cycle()) {
-                let (row, workers) = workers(index, &core, grace);
-                seats.push(row);
-                children.add(ChildSpec::supervisor(workers.thread(thread.clone())));
-            }
-            let places = shards
-                .into_iter()
-                .zip(seats)
-                .zip(&views)
-                .zip(crew.workers.iter().cycle());
-            for (index, (((mailbox, seats), view), thread)) in places.enumerate() {
-                let berth = Berth {
-                    index,
-                    core: core.clone(),
-                    seats,
-                    limiter: limiter_address.clone(),
-                    own: mailbox.address(),
-                    view: view.clone(),
-                };
-                let make = move |link: &Link| Shard::new(berth.clone(), link);
-                let spec = ChildSpec::actor(format!("shard-{index}"), mailbox, make);
-                children.add(spec.thread(thread.clone()));
-            }
-            for (index, feed) in feeds.iter().enumerate() {
-                let (core, feed, shards) = (core.clone(), feed.clone(), addresses.clone());
-                // a kind may be watched twice, in two ways
-                let same = |earlier: &&Arc<Feed>| earlier.source == feed.source;
-                let id = match feeds[..index].iter().filter(same).count() {
-                    0 => format!("trigger-{}", feed.source),
-                    n => format!("trigger-{}-{}", feed.source, n + 1),
-                };
-                let make = move |link: &Link| {
-                    Trigger::new(core.clone(), feed.clone(), shards.clone(), link)
-                };
-                let spec = ChildSpec::actor(id, Mailbox::new(), make);
-                children.add(spec.thread(crew.triggers.clone()));
-            }
-        })
-}
-
-/// The seats of one shard and the supervisor of the workers on them. User code fails here, so it has no intensity: a crash costs
-/// one attempt of one key, and the key backs off, not the worker.
-fn workers(
-    index: usize,
-    core: &Arc<DispatchCore>,
-    grace: Duration,
-) -> (Arc<Vec<Seat>>, SupervisorSpec) {
-    let seats: Arc<Vec<Seat>> =
-        Arc::new((0..core.permits.limit()).map(|_| Seat::default()).collect());
-    let (core, places) = (core.clone(), seats.clone());
-    let spec = SupervisorSpec::new(format!("workers-{index}"), Strategy::OneForOne);
-    let spec = spec
-        .without_intensity()
-        .children(move |children: &mut Children| {
-            for (number, seat) in places.iter().enumerate() {
-                let (core, mailbox) = (core.clone(), Mailbox::<Worker>::new());
-                seat.assign(mailbox.address());
-                let make = move |link: &Link| Worker::new(core.clone(), link);
-                let spec = ChildSpec::actor(format!("worker-{number}"), mailbox, make);
-                children.add(
-                    spec.backoff(Backoff::none())
-                        .shutdown(Shutdown::Timeout(grace)),
-                );
-            }
-        });
-    (seats, spec)
 }

@@ -5,6 +5,7 @@ use std::{error::Error, future::Future, marker::PhantomData, sync::Arc, time::Du
 use boatswain_cache::{
     Key, Kind, Lister, Predicate, Reference, Selection, SelectionError, StoreOptions,
 };
+use futures::Stream;
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +16,7 @@ use crate::{
     reconcile::{FnReconciler, Outcome, Reconciler},
     runner::TypedRunner,
     selected::Selected,
-    trigger::{FnMapper, Mapping},
+    trigger::{FnMapper, Mapping, Origin, Source},
 };
 
 /// A kind a controller can watch: any Kubernetes type known at compile time.
@@ -107,6 +108,45 @@ impl<K: Watchable> Controller<K> {
             when: None,
             _watched: PhantomData,
         }
+    }
+
+    /// Runs the keys that a program sends by a [channel](crate::channel). `name` is shown in the tree and in logs; names of sources are unique within a
+    /// controller.
+    pub fn source(mut self, name: impl Into<String>, source: Source) -> Self {
+        let make = Box::new(move |_: &mut Wiring<'_>| Origin::Channel(source));
+        self.plan.sources.push((name.into(), make));
+        self
+    }
+
+    /// Runs the keys that a stream brings, such as those of a message queue. `make` makes it when the controller starts, and again, with backoff, when it
+    /// has ended or panicked. What it brings while nothing runs is the stream's own business.
+    pub fn stream<S>(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Stream<Item = Key> + Send + 'static,
+    {
+        let make = move |_: &mut Wiring<'_>| Origin::Stream(Box::new(move || Box::pin(make())));
+        self.plan.sources.push((name.into(), Box::new(make)));
+        self
+    }
+
+    /// Runs the keys that `keys` says, once per `period`, the first time after one; it gets a reader of the controller's own kind. It is called on a thread
+    /// that triggers share: it should be quick. A panic costs its own turn only. For every key alike, [`Controller::resync`] does.
+    pub fn every(
+        mut self,
+        name: impl Into<String>,
+        period: Duration,
+        keys: impl Fn(&Lister<K>) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move |wiring: &mut Wiring<'_>| {
+            let lister = wiring.own::<K>();
+            Origin::Every(period, Box::new(move || keys(&lister)))
+        };
+        self.plan.sources.push((name.into(), Box::new(make)));
+        self
     }
 
     /// How many keys may be reconciled at once, 4 by default; at least 1. With 1 all keys share one shard.

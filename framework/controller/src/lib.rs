@@ -58,7 +58,7 @@ pub use boatswain_cache::{
     Transform, View, ViewError,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
-pub use boatswain_workqueue::{Lane, limit};
+pub use boatswain_workqueue::{Lane, When, limit};
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, Writable, key_of};
@@ -70,6 +70,7 @@ pub use options::{LogFormat, ManagerArgs, Options};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;
+pub use trigger::{Full, Sender, Source, channel};
 
 /// Every name a first controller needs.
 pub mod prelude {

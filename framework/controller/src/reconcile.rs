@@ -191,9 +191,14 @@ impl Causes {
     /// Somebody [asked for the run](crate::ControllerHandle::enqueue), or made it [more urgent](crate::ControllerHandle::promote).
     pub const ASKED: Self = Self(1 << 11);
 
-    const NAMES: [&'static str; 12] = [
+    /// A [channel](crate::channel) or a stream of the program's asked for it.
+    pub const EXTERNAL: Self = Self(1 << 12);
+    /// Its time has come, or that of a [period](crate::Controller::every).
+    pub const TIMER: Self = Self(1 << 13);
+
+    const NAMES: [&'static str; 14] = [
         "created", "updated", "deleted", "owned", "watched", "initial", "resync", "requeued",
-        "retry", "rebuilt", "unparked", "asked",
+        "retry", "rebuilt", "unparked", "asked", "external", "timer",
     ];
 
     /// Both sets together.

@@ -5,12 +5,14 @@ use std::{
     io,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use boatswain::{Context, Controller, Key, Outcome, Predicate, Reconciler, Reference, Running};
+use boatswain::{
+    Context, Controller, Key, Outcome, Predicate, Reconciler, Reference, Running, When, channel,
+};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -300,6 +302,97 @@ fn g9_a_deleted_object_whose_reconciler_always_fails_at_it_is_let_go_and_counted
         assert_eq!(metric(&running, "controller_parked_keys"), 0);
         stage.clock.sleep(Duration::from_secs(7200)).await;
         assert_eq!(mourner.told().len(), told, "nobody is told again");
+        end(running).await;
+    });
+}
+
+#[test]
+fn keys_run_that_are_sent_by_a_channel_or_whose_time_has_come_whatever_crashes() {
+    Stage::play(7, |stage| async move {
+        let scripted = Scripted::new(&stage.clock, quick);
+        stage.create("map").await;
+        let key = Key::new(Some("default"), "map");
+        let (sender, calls) = channel(10);
+        let controller = scripted.controller().source("calls", calls);
+        let running = stage.start(controller.reconciler(scripted.maker())).await;
+        let settled = || stage.clock.sleep(Duration::from_secs(2));
+        settled().await;
+        sender.send(key.clone()).expect("room");
+        settled().await;
+        assert_eq!(scripted.runs("map").len(), 2);
+        let until = stage.clock.now() + Duration::from_secs(60);
+        sender
+            .send_at(key.clone(), until, When::Earliest)
+            .expect("room");
+        assert!(
+            running
+                .observer()
+                .kill("root/controllers/scripted/source-calls")
+        );
+        // while nobody listens
+        sender.send(key.clone()).expect("room");
+        settled().await;
+        assert_eq!(scripted.runs("map").len(), 3);
+        stage.clock.sleep(Duration::from_secs(70)).await;
+        let runs = scripted.runs("map");
+        assert_eq!(runs.len(), 4);
+        assert!(runs[3].begun >= until && runs[3].begun < until + Duration::from_secs(1));
+        assert!(sender.is_empty());
+        end(running).await;
+    });
+}
+
+#[test]
+fn what_a_period_names_runs_once_a_period_although_it_panics_once() {
+    Stage::play(8, |stage| async move {
+        let scripted = Scripted::new(&stage.clock, quick);
+        stage.create("map").await;
+        stage.create("other").await;
+        let turns = AtomicUsize::new(0);
+        let minute = Duration::from_secs(60);
+        let controller = scripted.controller().every("rounds", minute, move |maps| {
+            assert!(turns.fetch_add(1, Relaxed) != 1, "scripted");
+            let map = Key::new(Some("default"), "map");
+            assert!(maps.get(&map).is_ok());
+            vec![map]
+        });
+        let running = stage.start(controller.reconciler(scripted.maker())).await;
+        stage.clock.sleep(minute * 5 + Duration::from_secs(1)).await;
+        assert_eq!(scripted.runs("map").len(), 1 + 4, "five periods, one lost");
+        assert_eq!(scripted.runs("other").len(), 1);
+        assert_eq!(restarts(&running, "scripted/source-rounds"), 0);
+        end(running).await;
+    });
+}
+
+#[test]
+fn a_stream_of_keys_that_ends_or_panics_is_made_again_with_backoff() {
+    Stage::play(9, |stage| async move {
+        let scripted = Scripted::new(&stage.clock, quick);
+        stage.create("map").await;
+        let made = Arc::new(AtomicUsize::new(0));
+        let count = made.clone();
+        let controller = scripted.controller().stream("queue", move || {
+            let number = count.fetch_add(1, Relaxed);
+            assert!(number != 0, "it cannot be made at first");
+            let key = Key::new(Some("default"), "map");
+            futures::stream::once(async move {
+                assert!(number != 1, "it panics at first");
+                key
+            })
+        });
+        let running = stage.start(controller.reconciler(scripted.maker())).await;
+        stage.clock.sleep(Duration::from_secs(10)).await;
+        assert!(
+            scripted.runs("map").len() > 2,
+            "each of its streams brings a key and ends"
+        );
+        let made = made.load(Relaxed);
+        assert!(
+            (5..=60).contains(&made),
+            "it was made {made} times in ten seconds"
+        );
+        assert_eq!(restarts(&running, "scripted/source-queue"), 0);
         end(running).await;
     });
 }

@@ -258,15 +258,7 @@ impl Hand {
     }
 
     pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-        let mut shares = vec![Vec::new(); self.shards.len()];
-        for entry in keys {
-            shares[shard_of(&entry.0, self.shards.len())].push(entry);
-        }
-        for (shard, share) in self.shards.iter().zip(shares) {
-            if !share.is_empty() {
-                shard.tell(Enqueue(share));
-            }
-        }
+        hand_out(&self.shards, keys);
     }
 
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
@@ -294,6 +286,21 @@ impl Hand {
                 self.enqueue(due.map(|key| (key.clone(), Lane::Low, Causes::RESYNC)));
                 tokio::task::yield_now().await;
             }
+        }
+    }
+}
+
+/// Tells each shard of those keys that are its own.
+pub(super) fn hand_out(shards: &[Address<Shard>], keys: impl Iterator<Item = (Key, Lane, Causes)>) {
+    let mut shares = vec![Vec::new(); shards.len()];
+    for entry in keys {
+        if let Some(share) = shares.get_mut(shard_of(&entry.0, shards.len())) {
+            share.push(entry);
+        }
+    }
+    for (shard, share) in shards.iter().zip(shares) {
+        if !share.is_empty() {
+            shard.tell(Enqueue(share));
         }
     }
 }

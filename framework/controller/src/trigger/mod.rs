@@ -6,15 +6,19 @@ mod guard;
 mod hand;
 mod resync;
 mod sieve;
+mod source;
 mod unmapped;
 
 use std::{error::Error, future::ready, sync::Arc};
 
+use actor::hand_out;
 pub(crate) use actor::{Feed, Trigger};
 use boatswain_cache::{Cause, Change, Key, Lister, Object, Reference};
 use boatswain_workqueue::Lane;
 use futures::future::BoxFuture;
 use guard::guarded;
+pub use source::{Full, Sender, Source, channel};
+pub(crate) use source::{Origin, SourceActor, Spring};
 
 use crate::reconcile::Causes;
 
