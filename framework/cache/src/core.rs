@@ -15,7 +15,7 @@ use crate::object::{DecodeError, Object};
 use crate::opener::Opener;
 use crate::selection::Selection;
 use crate::status::{Counters, Degraded, InformerState, InformerStatus};
-use crate::store::{IndexSpec, Keeper, Reader, StoreOptions, Writer, store};
+use crate::store::{IndexSpec, Keeper, Press, Reader, StoreOptions, Writer, store};
 use crate::subscription::Shared;
 use crate::sync::lock;
 use crate::version::Version;
@@ -282,7 +282,7 @@ impl InformerCore {
             objects: size.objects,
             bytes: size.bytes,
             json_bytes: size.json_bytes,
-            dictionary_bytes: self.keeper.dictionary(),
+            dictionary_bytes: self.keeper.press().map_or(0, Press::dictionary),
             memo: self.keeper.memo(),
             pending: health.pending,
             last_event_age: freshness.event_age,

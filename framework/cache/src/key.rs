@@ -1,5 +1,6 @@
 //! What an object of one kind is called.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,13 +17,24 @@ mod tests;
 #[derive(Clone)]
 pub struct Key(Arc<str>);
 
+thread_local! {
+    /// Where a key is put together: it is then allocated once.
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
 impl Key {
     /// The key of `name` in `namespace`, or of a cluster-wide object when `namespace` is `None` or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace.filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => Self(Arc::from(format!("{namespace}/{name}"))),
             None => Self(Arc::from(name)),
+            Some(namespace) => TEXT.with_borrow_mut(|text| {
+                text.clear();
+                text.push_str(namespace);
+                text.push('/');
+                text.push_str(name);
+                Self(Arc::from(text.as_str()))
+            }),
         }
     }
 
@@ -73,6 +85,11 @@ impl Key {
     /// Whether both are the same text in memory.
     pub(crate) fn is_same_text(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// How many bytes both begin with in common.
+    pub(crate) fn common_with(&self, other: &Self) -> usize {
+        common(self.0.as_bytes(), other.0.as_bytes())
     }
 
     fn parts(&self) -> (Option<&str>, &str) {

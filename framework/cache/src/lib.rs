@@ -205,8 +205,8 @@ mod status;
 mod store;
 mod subscription;
 mod sync;
+mod table;
 mod transform;
-mod trim;
 mod version;
 mod view;
 

@@ -1,5 +1,6 @@
 //! How objects are taken in: what is read of their bytes when they arrive, and what is kept of them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -8,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
 use crate::object::{Object, Recall};
 use crate::selection::{Form, Selection};
+use crate::store::Press;
 use crate::store::body::Body;
 use crate::store::memo::Memo;
 use crate::transform::Transform;
@@ -16,9 +18,19 @@ use crate::transform::Transform;
 #[derive(Clone)]
 pub(crate) struct Opener {
     rules: Arc<Rules>,
+    /// Packs objects at once, where that is wanted.
+    press: Option<Arc<Press>>,
     /// Objects that do not say of which kind they are come from a list of another kind.
     strange: bool,
 }
+
+thread_local! {
+    /// Where an object that is packed at once is put together.
+    static COPY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Buffers above this size are not kept by a thread.
+const SPARE: usize = 1 << 20;
 
 struct Rules {
     transform: Transform,
@@ -59,8 +71,14 @@ impl Opener {
         };
         Self {
             rules: Arc::new(rules),
+            press: None,
             strange: false,
         }
+    }
+
+    /// Packs what it keeps, where there is a press.
+    pub(crate) fn packing_with(self, press: Option<Arc<Press>>) -> Self {
+        Self { press, ..self }
     }
 
     /// What comes now is from a list that calls itself `list`: objects of built-in kinds leave it to their list to say what they are.
@@ -122,16 +140,27 @@ impl Opener {
         if let Some(object) = known(&key, &meta) {
             return Ok(object);
         }
-        let copy = self.copy(json, shell);
-        let body = if self.rules.sensitive {
-            Body::sealed(copy)
-        } else {
-            Body::plain(copy)
+        let body = match &self.press {
+            _ if self.rules.sensitive => Body::sealed(self.copy(json, shell, Vec::new())),
+            None => Body::plain(self.copy(json, shell, Vec::new())),
+            Some(press) => {
+                let copy = self.copy(json, shell, COPY.take());
+                match press.pack(&key, &copy) {
+                    None => Body::plain(copy),
+                    Some(packed) => {
+                        if copy.capacity() <= SPARE {
+                            COPY.set(copy);
+                        }
+                        packed
+                    }
+                }
+            }
         };
         Ok(Object::new(key, meta, body, self.rules.recall.clone()))
     }
 
-    fn copy(&self, json: &[u8], shell: &Shell<'_>) -> Vec<u8> {
+    /// What is to be kept, in the room of `kept`.
+    fn copy(&self, json: &[u8], shell: &Shell<'_>, mut kept: Vec<u8>) -> Vec<u8> {
         let types = match &self.rules.types {
             Some(types) if shell.is_untyped() => &types[..],
             _ => &[],
@@ -140,7 +169,8 @@ impl Opener {
             true => shell.managed_fields(json),
             false => 0..0,
         };
-        let mut kept = Vec::with_capacity(json.len() - cut.len() + types.len());
+        kept.clear();
+        kept.reserve_exact(json.len() - cut.len() + types.len());
         let start = json
             .iter()
             .position(|byte| *byte == b'{')

@@ -2,9 +2,11 @@
 
 pub(crate) mod body;
 mod dictionary;
+mod head;
 mod index;
 mod keeper;
 pub(crate) mod memo;
+mod press;
 mod settle;
 #[expect(
     clippy::module_inception,
@@ -16,4 +18,5 @@ pub use index::IndexSpec;
 pub(crate) use keeper::Keeper;
 pub use keeper::{Decoder, Layout, StoreOptions};
 pub use memo::MemoStatus;
+pub(crate) use press::{Due, Press};
 pub(crate) use store::{Applied, Reader, Writer, store};

@@ -181,6 +181,25 @@ fn a_change_runs_a_key_whose_backoff_is_over_without_waiting_for_its_turn_in_lin
 }
 
 #[test]
+fn retries_keep_their_pace_although_the_limiter_crashes_again_and_again() {
+    Stage::play(10, |stage| async move {
+        let player = Player::new(&stage, |_| Err(Broken::Object));
+        for i in 0..300 {
+            stage.create(&format!("map-{i}")).await;
+        }
+        let running = player.start(&stage).await;
+        for _ in 0..12 {
+            stage.clock.sleep(secs(5)).await;
+            assert!(running.observer().kill("root/controllers/player/limiter"));
+        }
+        let runs = player.runs.lock().expect("lock").len();
+        let most = 300 + 100 + 10 * 60;
+        assert!((most - 100..=most).contains(&runs), "{runs} runs");
+        end(running).await;
+    });
+}
+
+#[test]
 fn names_whose_objects_failed_and_went_are_told_gone_at_once_however_many_stand_in_line() {
     Stage::play(3, |stage| async move {
         let player = Player::new(&stage, |run| match run.gone {

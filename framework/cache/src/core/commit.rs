@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::InformerCore;
 use crate::delta_fifo::state::{Batch, Step};
 use crate::key::Key;
-use crate::store::Applied;
+use crate::store::{Applied, Due};
 use crate::subscription::Shared;
 use crate::sync::lock;
 use crate::version::Version;
@@ -17,17 +17,17 @@ use crate::version::Version;
 /// A place among the pending keys; given back by its drop, when the key is committed or its holder dies.
 pub(crate) type Permit = Option<OwnedSemaphorePermit>;
 
-/// Objects packed anew at a time.
-const REPACK: usize = 256;
+/// Objects packed anew at a time; news wait for so many.
+const REPACK: usize = 64;
+/// Stored objects looked at to learn from them; small ones among them are of no use.
+const SPREAD: usize = 512;
 
 /// How far the tending of stored objects is.
 pub(crate) enum Tended {
     /// Nothing is under way.
     Checked,
-    /// There is a new dictionary.
-    Trained,
-    /// Objects up to this key were packed with it.
-    Repacked(Key),
+    /// Objects up to this key were packed with the latest dictionary; none yet, if there is no key.
+    Repacked(Option<Key>),
 }
 
 /// The batch the indexer is working on.
@@ -96,33 +96,37 @@ impl InformerCore {
         }
     }
 
-    /// Does a little of the work that makes stored objects smaller: trains a dictionary when it is time, or packs some objects behind `after` with the
+    /// Does a little of the work that makes stored objects smaller: makes a dictionary when it is time, or packs some objects behind `after` with the
     /// latest one. Returns how far it came; `None` when nothing is left.
     pub(crate) fn tend(&self, after: Tended) -> Option<Tended> {
-        match after {
+        let press = self.keeper.press()?;
+        let last = match after {
+            Tended::Repacked(key) => key,
             Tended::Checked => {
-                if !self
-                    .keeper
-                    .is_due(self.reader.size().objects, self.synced())
-                {
-                    return None;
-                }
-                let stored = self.reader.list(None);
-                self.keeper.train(&stored).then_some(Tended::Trained)
-            }
-            Tended::Trained | Tended::Repacked(_) => {
-                let last = match &after {
-                    Tended::Repacked(key) => Some(key),
-                    _ => None,
+                let (objects, synced) = (self.reader.size().objects, self.synced());
+                return match press.due(objects, synced)? {
+                    Due::Repack => Some(Tended::Repacked(None)),
+                    due => {
+                        press.learn(due, objects, &self.reader.spread(SPREAD));
+                        // a first list is read faster without looking back
+                        synced.then_some(Tended::Repacked(None))
+                    }
                 };
-                let page = self.reader.page(last, REPACK);
-                let forms = page
-                    .iter()
-                    .filter_map(|object| Some((object.clone(), self.keeper.repack(object)?)));
-                let forms: Vec<_> = forms.collect();
-                lock(&self.book).writer.exchange(forms);
-                page.last()
-                    .map(|object| Tended::Repacked(object.key().clone()))
+            }
+        };
+        let page = self.reader.page(last.as_ref(), REPACK);
+        let forms = page
+            .iter()
+            .filter_map(|object| Some((object.clone(), press.repack(object)?)));
+        let forms: Vec<_> = forms.collect();
+        if !forms.is_empty() {
+            lock(&self.book).writer.exchange(forms);
+        }
+        match page.last() {
+            Some(object) => Some(Tended::Repacked(Some(object.key().clone()))),
+            None => {
+                press.repacked();
+                None
             }
         }
     }

@@ -5,11 +5,12 @@
 //! 3. The position is the version up to which everything was handed over; the watermark of a batch is the version up to which nothing is pending behind it.
 //! 4. The end of a list stands in the queue behind everything that was told before it, so keys it lacks are searched in a store that lacks no queued one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::delta::{Cause, Delta, Trust};
 use crate::key::Key;
 use crate::object::Object;
+use crate::table::Table;
 use crate::version::Version;
 
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod tests;
 
 /// Pending news of all keys. `P` is a place in the queue, given back by its drop.
 pub(crate) struct Fifo<P> {
-    pending: HashMap<Key, Pending<P>>,
+    pending: Table<Key, Pending<P>>,
     order: VecDeque<Slot>,
     position: Option<Version>,
     /// Number of the last list begun; what arrives is stamped with it.
@@ -120,7 +121,7 @@ impl<P> Fifo<P> {
     /// An empty queue behind `position`; `epoch` is the number of the last list begun before it.
     pub(crate) fn new(position: Option<Version>, epoch: u64) -> Self {
         Self {
-            pending: HashMap::new(),
+            pending: Table::default(),
             order: VecDeque::new(),
             told: position.clone(),
             position,
@@ -200,7 +201,7 @@ impl<P> Fifo<P> {
 
     /// Takes up to `max` keys and the list ends among them. `None` when there is nothing new, not even a version.
     pub(crate) fn pop(&mut self, max: usize) -> Option<Batch<P>> {
-        let mut steps = Vec::new();
+        let mut steps = Vec::with_capacity(max.min(self.order.len()));
         let mut keys = 0;
         while keys < max {
             match self.order.pop_front() {

@@ -9,23 +9,90 @@ use zeroize::Zeroizing;
 use super::dictionary::{self, Dictionary};
 
 /// An object's JSON as it lies in memory. Only this file knows the forms; readers ask for JSON.
+#[derive(Clone)]
 pub(crate) enum Body {
     /// As it is.
     Plain(Bytes),
     /// As a zstd frame.
-    Packed {
-        frame: Box<[u8]>,
-        dictionary: Option<Arc<Dictionary>>,
-    },
+    Packed(Packed),
+    /// As a zstd frame that those of others refer to.
+    Head(Arc<Packed>),
+}
+
+/// A zstd frame and what is needed to read it.
+#[derive(Clone)]
+pub(crate) struct Packed {
+    frame: Box<[u8]>,
+    by: By,
+}
+
+/// What a frame refers to.
+#[derive(Clone)]
+pub(crate) enum By {
+    /// Nothing.
+    Itself,
+    /// What the objects of its kind have in common.
+    Dictionary(Arc<Dictionary>),
+    /// An object that it is very much like, which refers to no other one.
+    Head(Arc<Packed>),
 }
 
 thread_local! {
     /// Where a packed body is unpacked to be looked at; taken out meanwhile, for whoever looks may look at another one.
     static UNPACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// The same, of the head that it refers to.
+    static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Buffers above this size are not kept by a thread.
 const SPARE: usize = 1 << 20;
+
+impl Packed {
+    /// `None` if that is not possible or saves nothing.
+    pub(crate) fn new(json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Option<Self> {
+        let frame = dictionary::pack(json, dictionary.map(|dictionary| dictionary.packer()))?;
+        (frame.len() < json.len()).then(|| Self {
+            frame,
+            by: dictionary.map_or(By::Itself, |dictionary| By::Dictionary(dictionary.clone())),
+        })
+    }
+
+    /// A frame that was packed by what `head` reads as.
+    pub(crate) fn like(head: &Arc<Self>, frame: Box<[u8]>) -> Self {
+        Self {
+            frame,
+            by: By::Head(head.clone()),
+        }
+    }
+
+    pub(crate) fn by(&self) -> &By {
+        &self.by
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Fills `json`; leaves it empty if the frame was damaged in memory.
+    fn unpack(&self, json: &mut Vec<u8>) {
+        match &self.by {
+            By::Itself => dictionary::unpack(&self.frame, None, json),
+            By::Dictionary(dictionary) => dictionary::unpack(&self.frame, Some(dictionary), json),
+            By::Head(head) => {
+                let mut like = HEAD.take();
+                head.unpack(&mut like);
+                dictionary::unpack_like(&self.frame, &like, json);
+                spare(like, |like| HEAD.set(like));
+            }
+        }
+    }
+}
+
+fn spare(buffer: Vec<u8>, keep: impl FnOnce(Vec<u8>)) {
+    if buffer.capacity() <= SPARE {
+        keep(buffer);
+    }
+}
 
 impl Body {
     pub(crate) fn plain(json: Vec<u8>) -> Self {
@@ -37,60 +104,51 @@ impl Body {
         Self::Plain(Bytes::from_owner(Zeroizing::new(json)))
     }
 
-    /// Packed, if that is possible and saves anything.
-    pub(crate) fn packed(json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Option<Self> {
-        let frame = dictionary::pack(json, dictionary.map(|dictionary| &**dictionary))?;
-        (frame.len() < json.len()).then(|| Self::Packed {
-            frame,
-            dictionary: dictionary.cloned(),
-        })
-    }
-
     /// The JSON, to keep.
     pub(crate) fn json(&self) -> Bytes {
         match self {
             Self::Plain(bytes) => bytes.clone(),
-            Self::Packed { .. } => self.read(Bytes::copy_from_slice),
+            Self::Packed(_) | Self::Head(_) => self.read(Bytes::copy_from_slice),
         }
     }
 
     /// The JSON, to look at.
     pub(crate) fn read<R>(&self, look: impl FnOnce(&[u8]) -> R) -> R {
-        match self {
-            Self::Plain(bytes) => look(bytes),
-            Self::Packed { frame, dictionary } => {
+        match self.form() {
+            Err(bytes) => look(bytes),
+            Ok(packed) => {
                 let mut json = UNPACKED.take();
-                dictionary::unpack(frame, dictionary.as_deref(), &mut json);
+                packed.unpack(&mut json);
                 let found = look(&json);
-                if json.capacity() <= SPARE {
-                    UNPACKED.set(json);
-                }
+                spare(json, |json| UNPACKED.set(json));
                 found
             }
         }
     }
 
+    /// How it is packed, or its JSON.
+    fn form(&self) -> Result<&Packed, &[u8]> {
+        match self {
+            Self::Plain(bytes) => Err(bytes),
+            Self::Packed(packed) => Ok(packed),
+            Self::Head(packed) => Ok(packed),
+        }
+    }
+
+    /// How it is packed, if it is.
+    pub(crate) fn as_packed(&self) -> Option<&Packed> {
+        self.form().ok()
+    }
+
     /// Bytes of memory this takes.
     pub(crate) fn size(&self) -> usize {
-        match self {
-            Self::Plain(bytes) => bytes.len(),
-            Self::Packed { frame, .. } => frame.len(),
-        }
+        self.form().map_or_else(<[u8]>::len, Packed::size)
     }
 
     /// Bytes of the JSON.
     pub(crate) fn json_size(&self) -> usize {
-        match self {
-            Self::Plain(bytes) => bytes.len(),
-            Self::Packed { frame, .. } => dictionary::unpacked_size(frame),
-        }
-    }
-
-    /// The dictionary it was packed with.
-    pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Packed { dictionary, .. } => dictionary.as_ref(),
-        }
+        self.form().map_or_else(<[u8]>::len, |packed| {
+            dictionary::unpacked_size(&packed.frame)
+        })
     }
 }

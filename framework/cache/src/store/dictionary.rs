@@ -2,18 +2,21 @@
 
 use std::cell::RefCell;
 
-use zstd_safe::{CCtx, CDict, DCtx, DDict};
+use zstd_safe::{CCtx, CDict, DCtx, DDict, SafeResult};
 
 /// The fastest of the levels: the dictionary does most of the work, higher ones gain a few percent.
 const LEVEL: i32 = 1;
 /// Large enough for the ways of many workloads; larger ones gain little.
 const SIZE: usize = 64 << 10;
 
+/// Frames up to this much larger than need be stay: new ones take room of their own, and the old ones leave holes that are slow to fill.
+const ENOUGH: f64 = 1.3;
+
 /// A dictionary trained on objects of one kind.
 pub(crate) struct Dictionary {
     pack: CDict<'static>,
     unpack: DDict<'static>,
-    /// Bytes of a frame for each byte of JSON, of the samples.
+    /// Bytes of a frame for each byte of JSON, of objects it was not trained on.
     ratio: f64,
 }
 
@@ -24,29 +27,47 @@ thread_local! {
 }
 
 impl Dictionary {
-    /// Trains one, which takes some 40 ms. `None` if the samples have too little in common.
-    pub(crate) fn train(samples: &[&[u8]]) -> Option<Self> {
+    /// One that consists of some of the samples as they are: made in no time, and good for what is like them.
+    pub(crate) fn quote(samples: &[&[u8]]) -> Option<Self> {
+        let bytes: usize = samples.iter().map(|sample| sample.len()).sum();
+        let quoted = samples.iter().step_by(bytes.div_ceil(SIZE).max(1));
+        let mut content = quoted.copied().collect::<Vec<_>>().concat();
+        content.truncate(SIZE);
+        Self::of(&content)
+    }
+
+    /// Trains one on samples, which takes some 30 ms, and tries it with others. `None` if the samples have too little in common.
+    pub(crate) fn train(samples: &[&[u8]], others: &[&[u8]]) -> Option<Self> {
         let bytes = samples.concat();
         let sizes: Vec<_> = samples.iter().map(|sample| sample.len()).collect();
         let mut dictionary = vec![0; SIZE];
         let length = zstd_safe::train_from_buffer(&mut dictionary[..], &bytes, &sizes).ok()?;
         let dictionary = dictionary.get(..length)?;
-        let mut trained = Self {
-            pack: CDict::try_create(dictionary, LEVEL)?,
-            unpack: DDict::try_create(dictionary)?,
-            ratio: 0.0,
-        };
-        let frames = samples
+        let mut trained = Self::of(dictionary)?;
+        let frames = others
             .iter()
-            .filter_map(|sample| pack(sample, Some(&trained)));
+            .filter_map(|other| pack(other, Some(&trained.pack)));
         let packed: usize = frames.map(|frame| frame.len()).sum();
-        trained.ratio = packed as f64 / bytes.len().max(1) as f64;
+        let bytes: usize = others.iter().map(|other| other.len()).sum();
+        trained.ratio = packed as f64 / bytes.max(1) as f64;
         Some(trained)
     }
 
-    /// Whether a frame is as small as this dictionary makes them.
+    fn of(dictionary: &[u8]) -> Option<Self> {
+        Some(Self {
+            pack: CDict::try_create(dictionary, LEVEL)?,
+            unpack: DDict::try_create(dictionary)?,
+            ratio: 0.0,
+        })
+    }
+
+    /// Whether a frame is about as small as this dictionary makes them.
     pub(super) fn satisfies(&self, frame: usize, json: usize) -> bool {
-        frame as f64 <= json as f64 * self.ratio
+        frame as f64 <= json as f64 * self.ratio * ENOUGH
+    }
+
+    pub(super) fn packer(&self) -> &CDict<'static> {
+        &self.pack
     }
 
     /// Bytes of memory it takes.
@@ -55,17 +76,20 @@ impl Dictionary {
     }
 }
 
+/// Packs what is like `json`. `None` if it fails, which for bytes in memory it does not.
+pub(super) fn packer(json: &[u8]) -> Option<CDict<'static>> {
+    CDict::try_create(json, LEVEL)
+}
+
 /// `None` if it fails, which for bytes in memory it does not.
-pub(super) fn pack(json: &[u8], dictionary: Option<&Dictionary>) -> Option<Box<[u8]>> {
+pub(super) fn pack(json: &[u8], packer: Option<&CDict<'static>>) -> Option<Box<[u8]>> {
     PACKER.with_borrow_mut(|(context, buffer)| {
         let bound = zstd_safe::compress_bound(json.len());
         if buffer.len() < bound {
             buffer.resize(bound, 0);
         }
-        let packed = match dictionary {
-            Some(dictionary) => {
-                context.compress_using_cdict(&mut buffer[..], json, &dictionary.pack)
-            }
+        let packed = match packer {
+            Some(packer) => context.compress_using_cdict(&mut buffer[..], json, packer),
             None => context.compress(&mut buffer[..], json, LEVEL),
         };
         let frame = buffer.get(..packed.ok()?)?.into();
@@ -78,16 +102,29 @@ pub(super) fn pack(json: &[u8], dictionary: Option<&Dictionary>) -> Option<Box<[
 
 /// Fills `json` with what was packed; leaves it empty if the frame was damaged in memory.
 pub(super) fn unpack(frame: &[u8], dictionary: Option<&Dictionary>, json: &mut Vec<u8>) {
+    fill(frame, json, |context, room| match dictionary {
+        Some(dictionary) => context.decompress_using_ddict(room, frame, &dictionary.unpack),
+        None => context.decompress(room, frame),
+    });
+}
+
+/// The same, of what was packed with the packer of `like`.
+pub(super) fn unpack_like(frame: &[u8], like: &[u8], json: &mut Vec<u8>) {
+    fill(frame, json, |context, room| {
+        context.decompress_using_dict(room, frame, like)
+    });
+}
+
+fn fill(
+    frame: &[u8],
+    json: &mut Vec<u8>,
+    unpack: impl FnOnce(&mut DCtx<'static>, &mut [u8]) -> SafeResult,
+) {
     let size = unpacked_size(frame);
     if json.len() < size {
         json.resize(size, 0);
     }
-    let unpacked = UNPACKER.with_borrow_mut(|context| match dictionary {
-        Some(dictionary) => {
-            context.decompress_using_ddict(&mut json[..size], frame, &dictionary.unpack)
-        }
-        None => context.decompress(&mut json[..size], frame),
-    });
+    let unpacked = UNPACKER.with_borrow_mut(|context| unpack(context, &mut json[..size]));
     json.truncate(unpacked.unwrap_or(0));
 }
 

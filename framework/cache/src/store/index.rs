@@ -1,13 +1,13 @@
 //! Finds objects by a value in them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::key::Key;
 use crate::object::{Object, Path};
-use crate::trim::trim;
+use crate::table::{Table, trim};
 
 /// What objects are to be found by.
 ///
@@ -124,16 +124,16 @@ impl Built {
 /// Keys by value, and the values of each key, so that an object can be taken out without asking the closure again.
 pub(super) struct Index {
     pub(super) spec: IndexSpec,
-    keys: HashMap<Arc<str>, BTreeSet<Key>>,
-    values: HashMap<Key, Vec<Arc<str>>>,
+    keys: Table<Arc<str>, BTreeSet<Key>>,
+    values: Table<Key, Vec<Arc<str>>>,
 }
 
 impl Index {
     pub(super) fn new(spec: IndexSpec) -> Self {
         Self {
             spec,
-            keys: HashMap::new(),
-            values: HashMap::new(),
+            keys: Table::default(),
+            values: Table::default(),
         }
     }
 

@@ -3,45 +3,21 @@
 use std::any::TypeId;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
 use super::body::Body;
-use super::dictionary::Dictionary;
 use super::memo::{Decoded, Memo, MemoStatus, Outcome};
+use super::press::Press;
 use crate::kind::Kind;
 use crate::object::{DecodeError, Object, Recall};
 use crate::opener::Opener;
 use crate::selection::Selection;
-use crate::sync::lock;
 use crate::transform::Transform;
 
 #[cfg(test)]
 mod tests;
-
-/// Objects below this many bytes of JSON are kept as they are: there is little to win.
-const SMALL: usize = 1 << 10;
-/// Objects above this many bytes are packed without waiting for a dictionary, which would do little for them.
-const LARGE: usize = 32 << 10;
-/// Objects a dictionary is trained on: more cost time and gain nothing.
-const SAMPLES: usize = 96;
-/// Bytes of one object a dictionary is trained on.
-const SAMPLE: usize = 16 << 10;
-/// Stored objects at which a dictionary is first worth its while.
-const FEW: usize = 200;
-/// Stored objects at which one is trained anew at the earliest while the first list is read.
-const MANY: usize = 50_000;
-
-/// Stored objects at which the dictionary trained at `trained` of them is due for another. The first ones of a list are often of one namespace and alike, so
-/// another is worth its time when there are many more; once the list is in, half more are enough.
-fn due(trained: usize, synced: bool) -> usize {
-    match (trained, synced) {
-        (0, _) => FEW,
-        (trained, true) => trained + trained / 2,
-        (trained, false) => (trained * 2).max(MANY),
-    }
-}
 
 /// How an informer keeps its objects.
 ///
@@ -145,13 +121,8 @@ impl fmt::Debug for Decoder {
 pub(crate) struct Keeper {
     options: StoreOptions,
     memo: Option<Arc<Memo>>,
-    press: Mutex<Press>,
-}
-
-struct Press {
-    dictionary: Option<Arc<Dictionary>>,
-    /// Objects stored when a dictionary was last trained.
-    trained: usize,
+    /// `None` where objects are not to be packed.
+    press: Option<Arc<Press>>,
 }
 
 /// An object as it is kept.
@@ -168,10 +139,7 @@ impl Keeper {
         let memo = (!sensitive && options.memo > 0).then(|| Arc::new(Memo::new(options.memo)));
         Self {
             memo,
-            press: Mutex::new(Press {
-                dictionary: None,
-                trained: 0,
-            }),
+            press: (!sensitive).then(|| Arc::new(Press::new())),
             options,
         }
     }
@@ -202,13 +170,20 @@ impl Keeper {
             *sensitive,
             self.memo.clone(),
         )
+        .packing_with(self.early_press())
+    }
+
+    /// Objects are packed where they are read from the connection, while their bytes are at hand; not where something else is to be done with those first.
+    fn early_press(&self) -> Option<Arc<Press>> {
+        let plain = self.options.layout == Layout::Compact && !self.options.transform.has_closure();
+        self.press.clone().filter(|_| plain)
     }
 
     /// The object as it is to be kept; under the very key of the `stored` state that it follows, if any. Runs the code of users.
     pub(crate) fn keep(&self, arrived: &Object, stored: Option<&Object>) -> Kept {
         let (changed, untransformed) = self.transform(arrived);
         let object = changed.as_ref().unwrap_or(arrived);
-        let packed = self.pack(object.body());
+        let packed = self.pack(object);
         let recall = match (&self.options.layout, self.options.sensitive) {
             (Layout::Typed(Decoder { decode, .. }), false) => {
                 Some(Recall::Pinned(Arc::new(decode(object))))
@@ -220,7 +195,7 @@ impl Keeper {
             (None, None) if key.is_same_text(object.key()) => object.clone(),
             (packed, recall) => object.kept(
                 key,
-                packed.unwrap_or_else(|| Body::Plain(object.json())),
+                packed.unwrap_or_else(|| object.body().clone()),
                 recall.unwrap_or_else(|| object.recall().clone()),
             ),
         };
@@ -257,80 +232,20 @@ impl Keeper {
     }
 
     /// `None` if the body is best kept as it is.
-    fn pack(&self, body: &Body) -> Option<Body> {
-        let Body::Plain(json) = body else { return None };
-        if self.options.sensitive || json.len() < SMALL {
-            return None;
-        }
-        let dictionary = lock(&self.press).dictionary.clone();
-        if dictionary.is_none() && json.len() < LARGE {
-            return None;
-        }
-        Body::packed(json, dictionary.as_ref())
-    }
-
-    /// Whether a dictionary is due at so many stored objects, of a list that is still being read or not.
-    pub(crate) fn is_due(&self, objects: usize, synced: bool) -> bool {
-        !self.options.sensitive && objects >= due(lock(&self.press).trained, synced)
-    }
-
-    /// Trains a dictionary on some of the stored objects. Whether stored ones should be packed anew.
-    pub(crate) fn train(&self, stored: &[Object]) -> bool {
-        let stride = (stored.len() / SAMPLES).max(1);
-        let samples: Vec<_> = stored
-            .iter()
-            .filter(|object| object.body().json_size() >= SMALL)
-            .step_by(stride)
-            .take(SAMPLES)
-            // only the part that is learned from: all of two hundred large objects at once would be gigabytes
-            .map(|object| {
-                let body = object.body();
-                body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
-            })
-            .collect();
-        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
-        let enough = samples.len() >= SAMPLES / 2;
-        let trained = enough.then(|| Dictionary::train(&samples)).flatten();
-        let mut press = lock(&self.press);
-        press.trained = stored.len();
-        match trained {
-            None => false,
-            Some(dictionary) => {
-                press.dictionary = Some(Arc::new(dictionary));
-                true
-            }
+    fn pack(&self, object: &Object) -> Option<Body> {
+        match object.body() {
+            Body::Plain(json) => self.press.as_ref()?.pack(object.key(), json),
+            Body::Packed(_) | Body::Head(_) => None,
         }
     }
 
-    /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
-    pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
-        let latest = lock(&self.press).dictionary.clone()?;
-        let (used, json) = (object.body().dictionary(), object.body().json_size());
-        if used.is_some_and(|used| Arc::ptr_eq(used, &latest))
-            || json < SMALL
-            || latest.satisfies(object.size(), json)
-        {
-            return None;
-        }
-        let body = object
-            .body()
-            .read(|json| Body::packed(json, Some(&latest)))?;
-        (body.size() < object.body().size())
-            .then(|| object.kept(object.key(), body, object.recall().clone()))
+    pub(crate) fn press(&self) -> Option<&Press> {
+        self.press.as_deref()
     }
 
     pub(crate) fn memo(&self) -> MemoStatus {
         self.memo
             .as_ref()
             .map_or_else(MemoStatus::default, |memo| memo.status())
-    }
-
-    /// Bytes of the dictionary in use.
-    pub(crate) fn dictionary(&self) -> usize {
-        let press = lock(&self.press);
-        press
-            .dictionary
-            .as_ref()
-            .map_or(0, |dictionary| dictionary.size())
     }
 }

@@ -1,6 +1,6 @@
 //! Objects by key.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
@@ -12,7 +12,7 @@ use crate::delta_fifo::state::{ListEnd, Pending, Step};
 use crate::key::Key;
 use crate::object::Object;
 use crate::sync::{read, write};
-use crate::trim::trim;
+use crate::table::{Table, trim};
 use crate::version::Version;
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub(crate) fn store() -> (Writer, Reader) {
         Writer {
             shelf: shelf.clone(),
             low_water: None,
-            graves: HashMap::new(),
+            graves: Table::default(),
         },
         Reader(shelf),
     )
@@ -206,6 +206,14 @@ impl Reader {
         read(&self.0).size
     }
 
+    /// Up to `max` objects from all over the store. Others are not touched: most of a large store is far from the processor.
+    pub(crate) fn spread(&self, max: usize) -> Vec<Object> {
+        let shelf = read(&self.0);
+        let stride = shelf.objects.len().div_ceil(max).max(1);
+        let some = shelf.objects.values().step_by(stride);
+        some.map(|entry| entry.object.clone()).collect()
+    }
+
     /// Up to `max` objects behind `after`, by key.
     pub(crate) fn page(&self, after: Option<&Key>, max: usize) -> Vec<Object> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -220,7 +228,7 @@ pub(crate) struct Writer {
     shelf: Arc<RwLock<Shelf>>,
     low_water: Option<Version>,
     /// Keys that went later than the low-water mark: the server may tell of their earlier states once more, after a crash.
-    graves: HashMap<Key, Version>,
+    graves: Table<Key, Version>,
 }
 
 /// What a batch did.

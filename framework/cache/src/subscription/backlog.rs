@@ -1,19 +1,19 @@
 //! Changes a subscriber has not handled, one entry a key; pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::net::Net;
 use crate::delta::{Cause, Change};
 use crate::key::Key;
 use crate::object::Object;
-use crate::trim::trim;
+use crate::table::{Table, trim};
 
 /// While both wait, one key in so many is of those that merely were there: neither they nor fresh news are ever held up by the other.
 const SHARE: u8 = 4;
 
 pub(super) struct Backlog {
-    entries: HashMap<Key, Entry>,
+    entries: Table<Key, Entry>,
     /// Keys with fresh news by the place of the oldest of it.
     fresh: BTreeMap<u64, Key>,
     /// Keys that merely were there, when the subscription began or at a resync.
@@ -54,7 +54,7 @@ impl Backlog {
     /// Past states may cost `max_bytes`; beyond that they are kept without their insides.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            entries: HashMap::new(),
+            entries: Table::default(),
             fresh: BTreeMap::new(),
             later: BTreeMap::new(),
             next: 0,

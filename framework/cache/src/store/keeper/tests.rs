@@ -11,7 +11,8 @@ use crate::key::Key;
 use crate::kind::Kind;
 use crate::object::Object;
 use crate::selection::Selection;
-use crate::store::body::Body;
+use crate::store::body::{Body, By};
+use crate::store::dictionary::Dictionary;
 
 #[derive(Debug, Deserialize, PartialEq)]
 struct Thing {
@@ -63,19 +64,30 @@ fn tend(core: &InformerCore) {
     }
 }
 
+/// The first list is in.
+fn list(core: &InformerCore) {
+    let mut fifo = Fifo::new(None, 0);
+    fifo.replace_begin(Replace::new(1, Trust::Cached, Cause::Initial));
+    fifo.replace_end("9".into(), false);
+    core.hand_over(fifo.pop(9).unwrap());
+    core.commit_in_hand();
+}
+
 fn get(core: &InformerCore, number: usize) -> Object {
     core.get(&Key::new(Some("n"), &format!("thing-{number:05}")))
         .unwrap()
 }
 
 fn is_packed(object: &Object) -> bool {
-    matches!(
-        object.body(),
-        Body::Packed {
-            dictionary: Some(_),
-            ..
-        }
-    )
+    object.body().as_packed().is_some()
+}
+
+/// The dictionary that the object was packed by.
+fn dictionary(object: &Object) -> Arc<Dictionary> {
+    match object.body().as_packed().unwrap().by() {
+        By::Dictionary(dictionary) => dictionary.clone(),
+        By::Itself | By::Head(_) => panic!("{object:?} is packed by no dictionary"),
+    }
 }
 
 #[test]
@@ -84,6 +96,8 @@ fn objects_are_packed_once_there_are_enough_to_learn_from_and_read_as_before() {
     put(&core, (0..150).map(|number| thing(number, 1)));
     assert!(!is_packed(&get(&core, 3)), "too few to learn from");
     put(&core, (150..300).map(|number| thing(number, 1)));
+    list(&core);
+    tend(&core);
     for number in 0..300 {
         let object = get(&core, number);
         assert!(is_packed(&object), "{number}");
@@ -108,71 +122,37 @@ fn objects_are_packed_once_there_are_enough_to_learn_from_and_read_as_before() {
 #[test]
 fn a_dictionary_learned_from_the_first_objects_is_replaced_when_the_list_is_in() {
     let core = core("things", StoreOptions::default());
-    put(&core, (0..250).map(|number| thing(number, 1)));
-    let first = get(&core, 0).body().dictionary().unwrap().clone();
-    let other = |number: usize| {
+    // names that have nothing in common, so that none is packed by another one
+    let name = |number: usize| format!("{:08x}", (number as u32).wrapping_mul(2_654_435_761));
+    let made = |number: usize| {
         let mut thing = thing(number, 1);
-        thing["spec"] = json!({"replicas": 1, "notes": (0..40).map(|at| format!("words that nobody said before, {at} {number}")).collect::<Vec<_>>()});
+        thing["metadata"]["name"] = name(number).into();
+        if number > 250 {
+            thing["spec"] = json!({"replicas": 1, "note": noise(2000, 7)});
+        }
         thing
     };
-    put(&core, (250..800).map(other));
-    let poor = get(&core, 700).size();
-    assert!(Arc::ptr_eq(
-        &first,
-        get(&core, 700).body().dictionary().unwrap()
-    ));
+    let get = |number: usize| core.get(&Key::new(Some("n"), &name(number))).unwrap();
+    put(&core, (0..250).map(made));
+    put(&core, [made(250)]);
+    assert!(!is_packed(&get(0)), "what is stored can wait");
+    put(&core, (251..800).map(made));
+    let poor = get(700).size();
+    let first = dictionary(&get(250));
+    assert!(Arc::ptr_eq(&first, &dictionary(&get(700))));
 
-    let mut fifo = Fifo::new(None, 0);
-    fifo.replace_begin(Replace::new(1, Trust::Cached, Cause::Initial));
-    fifo.replace_end("9".into(), false);
-    core.hand_over(fifo.pop(9).unwrap());
-    core.commit_in_hand();
+    list(&core);
     tend(&core);
-    assert!(!Arc::ptr_eq(
-        &first,
-        get(&core, 700).body().dictionary().unwrap()
-    ));
-    assert!(
-        get(&core, 700).size() * 2 < poor,
-        "{} {poor}",
-        get(&core, 700).size()
-    );
-    for number in [0, 249, 250, 799] {
-        let json: Value = serde_json::from_slice(&get(&core, number).json()).unwrap();
-        assert_eq!(
-            json,
-            if number < 250 {
-                thing(number, 1)
-            } else {
-                other(number)
-            }
-        );
+    assert!(!Arc::ptr_eq(&first, &dictionary(&get(700))));
+    assert!(get(700).size() * 2 < poor, "{} {poor}", get(700).size());
+    assert!(is_packed(&get(0)));
+    for number in [0, 250, 251, 799] {
+        let json: Value = serde_json::from_slice(&get(number).json()).unwrap();
+        assert_eq!(json, made(number));
     }
     let status = core.status(boatswain_supervision::Clock::system().now());
-    assert_eq!(
-        status.bytes,
-        (0..800)
-            .map(|number| get(&core, number).size())
-            .sum::<usize>()
-    );
-}
-
-#[test]
-fn dictionaries_are_trained_seldom_and_never_for_ever() {
-    let times = |synced: bool| {
-        let mut trained = Vec::new();
-        for objects in 0..1_000_000 {
-            if objects >= super::due(trained.last().copied().unwrap_or_default(), synced) {
-                trained.push(objects);
-            }
-        }
-        trained
-    };
-    assert_eq!(
-        times(false),
-        [200, 50_000, 100_000, 200_000, 400_000, 800_000]
-    );
-    assert!(times(true).len() < 25);
+    let bytes: usize = (0..800).map(|number| get(number).size()).sum();
+    assert_eq!(status.bytes, bytes);
 }
 
 #[test]
@@ -259,6 +239,8 @@ fn a_typed_store_hands_out_what_was_decoded_when_it_arrived() {
     let mut bad = thing(999, 1);
     bad["spec"]["replicas"] = (-1).into();
     put(&core, (0..300).map(|number| thing(number, 1)).chain([bad]));
+    list(&core);
+    tend(&core);
     let first = get(&core, 7).decode::<Thing>().unwrap();
     assert!(Arc::ptr_eq(
         &first,
@@ -348,6 +330,7 @@ fn learning_from_large_objects_takes_no_memory_of_their_size() {
         core.commit_in_hand();
     }
     assert!(core.reader().size().json_bytes > 50 << 20);
+    list(&core);
     let mut tended = None;
     let peak = allocation_counter::measure(|| tended = core.tend(Tended::Checked)).bytes_max;
     assert!(tended.is_some(), "there is something to learn from");

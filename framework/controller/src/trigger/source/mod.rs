@@ -28,7 +28,6 @@ use tokio::sync::Notify;
 /// sender.send(Key::new(Some("shop"), "web"))?;
 /// # Ok::<(), boatswain::Full>(())
 /// ```
-#[must_use]
 pub fn channel(capacity: usize) -> (Sender, Source) {
     let shared = Arc::new(Shared {
         backlog: Mutex::new(Backlog::new(capacity)),

@@ -1,0 +1,177 @@
+//! Makes objects small, and learns how while there come more of them.
+
+use std::sync::{Arc, Mutex};
+
+use super::body::{Body, By, Packed};
+use super::dictionary::Dictionary;
+use super::head::Heads;
+use crate::key::Key;
+use crate::object::Object;
+use crate::sync::lock;
+
+#[cfg(test)]
+mod tests;
+
+/// Objects below this many bytes of JSON are kept as they are: there is little to win.
+const SMALL: usize = 1 << 10;
+/// Objects above this many bytes are packed without waiting for a dictionary, which would do little for them.
+const LARGE: usize = 32 << 10;
+/// Objects a dictionary is trained on: more cost time and gain nothing.
+const SAMPLES: usize = 96;
+/// Bytes of one object a dictionary is trained on.
+const SAMPLE: usize = 16 << 10;
+/// Stored objects at which a dictionary is first worth its while.
+const FEW: usize = 200;
+/// Objects without a neighbour to be packed by at which one is trained while the first list is read: it costs the time of some thousand of them.
+const MANY: usize = 4_000;
+
+/// Packs the objects of one informer.
+pub(crate) struct Press(Mutex<State>);
+
+struct State {
+    dictionary: Option<Arc<Dictionary>>,
+    /// Objects stored when it last learned from them.
+    learned: usize,
+    /// Whether it was trained since, or just took a few of them as they were.
+    trained: bool,
+    /// Objects packed by the dictionary since then, not by a neighbour.
+    referred: usize,
+    /// Whether there may be objects that a dictionary of before was used for.
+    behind: bool,
+    heads: Heads,
+}
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A dictionary is to be made of some objects as they are: it costs nothing, and packs what is like them.
+    Quote,
+    /// A dictionary is to be trained.
+    Train,
+    /// Objects are to be packed with the latest dictionary.
+    Repack,
+}
+
+impl Press {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(State {
+            dictionary: None,
+            learned: 0,
+            trained: false,
+            referred: 0,
+            behind: false,
+            heads: Heads::default(),
+        }))
+    }
+
+    /// `None` if the JSON is best kept as it is. One is packed by the last one of its neighbours that was not, if it is like it: objects of one origin stand
+    /// side by side in a list and are alike in all but names, times and addresses. All others are packed by the dictionary.
+    pub(crate) fn pack(&self, key: &Key, json: &[u8]) -> Option<Body> {
+        if json.len() < SMALL {
+            return None;
+        }
+        let mut state = lock(&self.0);
+        if json.len() >= LARGE {
+            let dictionary = state.dictionary.clone();
+            drop(state);
+            return Packed::new(json, dictionary.as_ref()).map(Body::Packed);
+        }
+        let dictionary = state.dictionary.clone()?;
+        if let Some(packed) = state.heads.pack(key, json) {
+            return Some(Body::Packed(packed));
+        }
+        state.referred += 1;
+        let head = Arc::new(Packed::new(json, Some(&dictionary))?);
+        state.heads.lead(key, json, &head);
+        Some(Body::Head(head))
+    }
+
+    /// What is due at so many stored objects. Until the first list is in, nothing is done that could as well be done behind it.
+    pub(crate) fn due(&self, objects: usize, synced: bool) -> Option<Due> {
+        let state = lock(&self.0);
+        let learned = state.learned;
+        let train = match synced {
+            true => objects >= learned + learned / 2 || !state.trained,
+            // the first ones of a list are often of one namespace and alike
+            false => state.referred >= if state.trained { 10 * MANY } else { MANY },
+        };
+        let quote = !state.trained && objects >= learned * 2;
+        match () {
+            () if objects < FEW => None,
+            () if train => Some(Due::Train),
+            () if synced && state.behind => Some(Due::Repack),
+            () if quote => Some(Due::Quote),
+            () => None,
+        }
+    }
+
+    /// Learns from some of the objects that are stored; `stored` of them are, and `some` lie all over them.
+    pub(crate) fn learn(&self, due: Due, stored: usize, some: &[Object]) {
+        let fit = some
+            .iter()
+            .filter(|object| object.body().json_size() >= SMALL);
+        let fit: Vec<_> = fit.collect();
+        let stride = fit.len().div_ceil(SAMPLES).max(1);
+        // only the part that is learned from: all of a hundred large objects at once would be gigabytes
+        let part = |object: &&Object| {
+            let body = object.body();
+            body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
+        };
+        let samples: Vec<_> = fit.iter().copied().step_by(stride).collect();
+        let samples: Vec<_> = samples.iter().map(part).collect();
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        let enough = samples.len() >= SAMPLES / 4;
+        let learned = match due {
+            _ if !enough => None,
+            Due::Quote => Dictionary::quote(&samples),
+            Due::Train | Due::Repack => {
+                let others = fit.iter().copied().skip(stride / 2).step_by(stride * 3);
+                let others: Vec<_> = others.collect();
+                let others: Vec<_> = others.iter().map(part).collect();
+                let others: Vec<_> = others.iter().map(Vec::as_slice).collect();
+                Dictionary::train(&samples, &others)
+            }
+        };
+        let mut state = lock(&self.0);
+        state.learned = stored;
+        state.trained = due == Due::Train;
+        if state.trained {
+            state.referred = 0;
+        }
+        if let Some(dictionary) = learned {
+            state.dictionary = Some(Arc::new(dictionary));
+            state.behind = true;
+        }
+    }
+
+    /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
+    pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
+        let latest = lock(&self.0).dictionary.clone()?;
+        let (body, json) = (object.body(), object.body().json_size());
+        if json < SMALL || latest.satisfies(body.size(), json) {
+            return None;
+        }
+        let used = body.as_packed().map(Packed::by);
+        let newest = matches!(used, Some(By::Dictionary(used)) if Arc::ptr_eq(used, &latest));
+        // what others refer to stays in any case
+        let led = matches!(body, Body::Head(head) if Arc::strong_count(head) > 1);
+        if newest || led {
+            return None;
+        }
+        let packed = body.read(|json| Packed::new(json, Some(&latest)))?;
+        (packed.size() < body.size())
+            .then(|| object.kept(object.key(), Body::Packed(packed), object.recall().clone()))
+    }
+
+    /// All objects there were when the latest dictionary was made have been looked at.
+    pub(crate) fn repacked(&self) {
+        lock(&self.0).behind = false;
+    }
+
+    /// Bytes of the dictionary in use.
+    pub(crate) fn dictionary(&self) -> usize {
+        let state = lock(&self.0);
+        let dictionary = state.dictionary.as_ref();
+        dictionary.map_or(0, |dictionary| dictionary.size())
+    }
+}
