@@ -17,8 +17,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, InFlight, Permits, RetryPolicy, Runner,
-        ShardView, Writes,
+        Closing, ControllerHandle, Departed, DispatchCore, Echoes, InFlight, Permits, RetryPolicy,
+        Runner, ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -44,6 +44,7 @@ pub(crate) struct Plan {
     pub(crate) deadline: Duration,
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
+    pub(crate) ignore_own_writes: bool,
 }
 
 /// Makes a source of keys.
@@ -69,6 +70,7 @@ impl Plan {
             deadline: Duration::from_secs(5 * 60),
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
+            ignore_own_writes: false,
         }
     }
 
@@ -341,6 +343,11 @@ impl Runnable {
             return Err(failed);
         }
         let caches: Vec<_> = read.into_values().collect();
+        let own = selections.first().map(Selection::kind);
+        let echoes = match own.filter(|_| plan.ignore_own_writes) {
+            Some(kind) => Echoes::of(&kind.group, &kind.plural),
+            None => Echoes::default(),
+        };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
@@ -351,6 +358,7 @@ impl Runnable {
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
                 writes: Writes::new(caches.clone()),
+                echoes,
             }),
             name: plan.name,
             runner,

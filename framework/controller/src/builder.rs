@@ -167,6 +167,17 @@ impl<K: Watchable> Controller<K> {
         self
     }
 
+    /// Does not run a key for changes of its own object that are exactly those its last run made, if that run ended `Done`. Off by default: such a run
+    /// costs little, and finds what a reconciler overlooked.
+    ///
+    /// What counts is exact: a write through the [context's client](crate::Context::client) that named the version it replaced, as
+    /// [`Context::replace`](crate::Context::replace) and [`Context::patch_status`](crate::Context::patch_status) do. A change by anybody else in between, a
+    /// cause besides, a write without a version or a run that ended otherwise let the key run.
+    pub fn ignore_own_writes(mut self) -> Self {
+        self.plan.ignore_own_writes = true;
+        self
+    }
+
     /// How failing keys are retried.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.plan.retry = policy;

@@ -26,7 +26,7 @@ use serde_json::json;
 use crate::{
     builder::Watchable,
     client::{ClientError, recording},
-    dispatch::Writes,
+    dispatch::{Echoes, Writes},
     reconcile::Causes,
     recorder::{Note, Recorder, Severity},
 };
@@ -61,6 +61,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
     pub(crate) writes: Writes,
+    pub(crate) echoes: Echoes,
 }
 
 impl Surroundings {

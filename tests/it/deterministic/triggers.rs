@@ -11,14 +11,15 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Key, Outcome, Predicate, Reconciler, Reference, Running, When, channel,
+    ClientError, Context, Controller, Key, Outcome, Predicate, Reconciler, Reference, Running,
+    When, channel,
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{DeleteParams, ObjectMeta, PostParams},
 };
 
@@ -395,4 +396,44 @@ fn a_stream_of_keys_that_ends_or_panics_is_made_again_with_backoff() {
         assert_eq!(restarts(&running, "scripted/source-queue"), 0);
         end(running).await;
     });
+}
+
+/// Counts its runs in its object, up to three.
+struct Counting(Arc<AtomicUsize>);
+
+impl Reconciler<ConfigMap> for Counting {
+    type Error = ClientError;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, ClientError> {
+        self.0.fetch_add(1, Relaxed);
+        let mut next = ConfigMap::clone(&map);
+        let runs = next.annotations_mut().entry("runs".into()).or_default();
+        if runs.len() < 3 {
+            runs.push('.');
+            cx.replace(&next).await?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn a_key_runs_for_its_own_writes_unless_told_otherwise_and_for_those_of_others_in_any_case() {
+    for (ignore, expected) in [(false, [4, 5]), (true, [1, 2])] {
+        Stage::play(10, |stage| async move {
+            stage.create("map").await;
+            let runs = Arc::new(AtomicUsize::new(0));
+            let mut controller = Controller::<ConfigMap>::named("counting").resync(None);
+            if ignore {
+                controller = controller.ignore_own_writes();
+            }
+            let counting = Counting(runs.clone());
+            let running = stage.start(controller.reconciler(move |_| counting)).await;
+            stage.clock.sleep(Duration::from_secs(5)).await;
+            assert_eq!(runs.load(Relaxed), expected[0]);
+            stage.touch("map", "another's").await;
+            stage.clock.sleep(Duration::from_secs(5)).await;
+            assert_eq!(runs.load(Relaxed), expected[1]);
+            end(running).await;
+        });
+    }
 }

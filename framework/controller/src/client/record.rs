@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use boatswain_cache::{Key, Uid, envelope};
+use boatswain_cache::{Key, Uid, Version, envelope};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
@@ -81,11 +81,13 @@ impl Inner {
             return client.send(request).await;
         };
         let method = request.method().clone();
-        let (request, is_dry) = match method {
-            Method::DELETE => look_into(request).await?,
-            _ => (request, false),
+        let echoes = self.surroundings.echoes.concern(&self.key, &target);
+        let (request, said) = if method == Method::DELETE || echoes {
+            look_into(request).await?
+        } else {
+            (request, Said::default())
         };
-        if is_dry {
+        if !said.dry_run.is_empty() {
             return client.send(request).await;
         }
         let mut sent = Sent {
@@ -105,6 +107,10 @@ impl Inner {
         let bytes = body.collect_bytes().await?;
         sent.is_known = true;
         self.note(&target, &method, code, &bytes);
+        if let (true, Some(from), Ok(now)) = (echoes, said.replaces(), envelope::open(&bytes)) {
+            let to = now.meta().resource_version.clone();
+            self.surroundings.echoes.made(&self.key, from, to);
+        }
         Ok(Response::from_parts(head, Body::from(bytes)))
     }
 
@@ -161,18 +167,38 @@ impl Inner {
     }
 }
 
-/// The request again, and whether its body, which are the options of a deletion, asks for a dry run.
-async fn look_into(request: Request<Body>) -> kube::Result<(Request<Body>, bool)> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Options {
-        dry_run: Vec<String>,
+/// What the body of a request says.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Said {
+    /// Of a deletion, whose options it is.
+    dry_run: Vec<String>,
+    /// Of a write.
+    metadata: SaidMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SaidMeta {
+    resource_version: Option<String>,
+}
+
+impl Said {
+    /// The state that the request is to replace, and no other.
+    fn replaces(&self) -> Option<Version> {
+        let version = self.metadata.resource_version.as_deref();
+        version
+            .filter(|version| !version.is_empty())
+            .map(Version::new)
     }
+}
+
+/// The request again, and what its body says.
+async fn look_into(request: Request<Body>) -> kube::Result<(Request<Body>, Said)> {
     let (head, body) = request.into_parts();
     let bytes = body.collect_bytes().await?;
-    let options: Options = serde_json::from_slice(&bytes).unwrap_or_default();
-    let request = Request::from_parts(head, Body::from(bytes));
-    Ok((request, !options.dry_run.is_empty()))
+    let said = serde_json::from_slice(&bytes).unwrap_or_default();
+    Ok((Request::from_parts(head, Body::from(bytes)), said))
 }
 
 /// What a request writes to; `None` for one that writes nothing, or to nothing that has a name in the API.

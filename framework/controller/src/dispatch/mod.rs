@@ -3,6 +3,7 @@
 mod closing;
 mod core;
 mod departed;
+mod echoes;
 mod in_flight;
 mod limiter;
 mod orders;
@@ -22,6 +23,7 @@ pub(crate) use self::{
     closing::Closing,
     core::{DispatchCore, Runner},
     departed::Departed,
+    echoes::Echoes,
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,

@@ -198,6 +198,12 @@ async fn run(
     reconciling: Rc<Cell<bool>>,
 ) -> Ended {
     let _running = core.in_flight.enter(cx.key(), clock.now()).await;
+    let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
+    if echoes.is_all(&key, cx.causes()) {
+        core.metrics.filtered();
+        tracing::debug!("nothing is new but what the last run wrote");
+        return Ended::Outcome(Outcome::Done);
+    }
     if let Some(ended) = barrier(&core, &clock, cx.key()).await {
         core.metrics.reconciled(&ended, Duration::ZERO);
         return ended;
@@ -217,6 +223,7 @@ async fn run(
     let took = clock.now().duration_since(started);
     match ended {
         Ok(ended) => {
+            echoes.ended(&key, &ended);
             core.metrics.reconciled(&ended, took);
             match &ended {
                 Ended::Outcome(outcome) => tracing::debug!(?took, ?outcome, "reconciled"),

@@ -200,6 +200,10 @@ impl Hand {
             {
                 self.departs(last);
             }
+            if let (Mapping::Own, Change::Updated { old, new }) = (mapping, change) {
+                let (from, to) = (&old.meta().resource_version, &new.meta().resource_version);
+                self.core.surroundings.echoes.heard(change.key(), from, to);
+            }
             let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
             match mapping.keys(change) {
                 Some(found) => keys.extend(found.into_iter().map(|key| (key, lane, causes))),

@@ -55,7 +55,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn key(&self) -> Option<Key> {
+    pub(crate) fn key(&self) -> Option<Key> {
         let name = self.name.as_deref()?;
         Some(Key::new(self.namespace.as_deref(), name))
     }

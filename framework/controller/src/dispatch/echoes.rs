@@ -1,0 +1,173 @@
+//! Which changes of a key's own object are nothing but what its last run wrote.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use boatswain_cache::{Key, Version};
+
+use super::{Ended, Target};
+use crate::reconcile::{Causes, Outcome};
+
+/// Changes of one key that are told apart between two runs.
+const HEARD: usize = 16;
+
+/// A change from one state to the next.
+type Step = (Version, Version);
+
+/// Remembers, per key, the steps its last run made and those that were heard of since: if these are all of those, and the run ended `Done`, nothing is
+/// new. Steps are exact: a write counts only if it named the version it was to replace, so that nobody else's change can hide in it. No time plays a part.
+#[derive(Default)]
+pub(crate) struct Echoes(Option<Book>);
+
+struct Book {
+    group: String,
+    plural: String,
+    keys: Mutex<HashMap<Key, Echo>>,
+}
+
+#[derive(Default)]
+struct Echo {
+    made: Vec<Step>,
+    heard: Vec<Step>,
+    /// More was heard than is told apart.
+    much: bool,
+    done: bool,
+}
+
+impl Echoes {
+    /// Of the objects of a kind.
+    pub(crate) fn of(group: &str, plural: &str) -> Self {
+        Self(Some(Book {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            keys: Mutex::default(),
+        }))
+    }
+
+    /// Whether a write to `target` by a run of `key` may echo.
+    pub(crate) fn concern(&self, key: &Key, target: &Target) -> bool {
+        self.0.as_ref().is_some_and(|book| {
+            let same = target.group == book.group && target.plural == book.plural;
+            same && target.key().as_ref() == Some(key)
+        })
+    }
+
+    /// The run of `key` that goes on replaced the state `from` of its object by `to`.
+    pub(crate) fn made(&self, key: &Key, from: Version, to: Version) {
+        self.change(key, |echo| echo.made.push((from, to)));
+    }
+
+    /// The trigger heard of a change.
+    pub(crate) fn heard(&self, key: &Key, from: &Version, to: &Version) {
+        self.change(key, |echo| {
+            if echo.heard.len() < HEARD {
+                echo.heard.push((from.clone(), to.clone()));
+            } else {
+                echo.much = true;
+            }
+        });
+    }
+
+    /// A run of `key` is to begin because of `causes`. True if there is no news in them; otherwise a new account begins.
+    pub(crate) fn is_all(&self, key: &Key, causes: Causes) -> bool {
+        let Some(book) = &self.0 else { return false };
+        let mut keys = book.keys();
+        let Some(echo) = keys.get_mut(key) else {
+            return false;
+        };
+        let nothing_new = causes == Causes::UPDATED
+            && echo.done
+            && !echo.much
+            && !echo.heard.is_empty()
+            && echo.heard.iter().all(|step| echo.has_made(step));
+        if nothing_new {
+            echo.heard.clear();
+        } else {
+            keys.remove(key);
+        }
+        nothing_new
+    }
+
+    /// A run of `key` has ended.
+    pub(crate) fn ended(&self, key: &Key, ended: &Ended) {
+        let Some(book) = &self.0 else { return };
+        let mut keys = book.keys();
+        if let Some(echo) = keys.get_mut(key) {
+            echo.done = *ended == Ended::Outcome(Outcome::Done);
+            if !echo.done || echo.made.is_empty() {
+                keys.remove(key);
+            }
+        }
+    }
+
+    fn change(&self, key: &Key, change: impl FnOnce(&mut Echo)) {
+        if let Some(book) = &self.0 {
+            change(book.keys().entry(key.clone()).or_default());
+        }
+    }
+}
+
+impl Book {
+    fn keys(&self) -> MutexGuard<'_, HashMap<Key, Echo>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Echo {
+    /// Whether the run's own steps, one after the other, lead from here to there and nowhere else.
+    fn has_made(&self, (from, to): &Step) -> bool {
+        let mut at = from;
+        for (before, after) in &self.made {
+            if before == at {
+                at = after;
+            }
+            if at == to {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_exact_steps_of_a_run_that_is_done_are_echoes() {
+        let (echoes, key) = (Echoes::of("", "configmaps"), Key::new(None, "a"));
+        let version = |number: u32| Version::new(&number.to_string());
+        let run = |steps: &[(u32, u32)], ended: Outcome| {
+            assert!(!echoes.is_all(&key, Causes::CREATED));
+            for (from, to) in steps {
+                echoes.made(&key, version(*from), version(*to));
+            }
+            echoes.ended(&key, &Ended::Outcome(ended));
+        };
+        let hears = |from, to| {
+            echoes.heard(&key, &version(from), &version(to));
+            echoes.is_all(&key, Causes::UPDATED)
+        };
+        run(&[(1, 2), (2, 4)], Outcome::Done);
+        assert!(hears(1, 2) && hears(2, 4));
+        run(&[(1, 2), (2, 4)], Outcome::Done);
+        assert!(hears(1, 4), "both in one");
+        assert!(!hears(4, 5), "another's");
+        assert!(!hears(1, 2), "whatever there was is not known any more");
+        run(&[(1, 2), (3, 4)], Outcome::Done);
+        assert!(!hears(1, 4), "another's is in between");
+        run(&[(1, 2)], Outcome::Retry);
+        assert!(!hears(1, 2), "it was not done");
+        run(&[(1, 2)], Outcome::Done);
+        echoes.heard(&key, &version(1), &version(2));
+        assert!(!echoes.is_all(&key, Causes::UPDATED.and(Causes::OWNED)));
+        run(&[], Outcome::Done);
+        assert!(
+            !echoes.is_all(&key, Causes::UPDATED),
+            "nothing was heard of"
+        );
+        assert!(Echoes::default().0.is_none());
+    }
+}
