@@ -20,8 +20,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Berth, Closing, Departed, DispatchCore, InFlight, LimiterActor, Permits, RetryPolicy,
-        Runner, Seat, Shard, ShardView, Worker, Writes,
+        Berth, Closing, ControllerHandle, Departed, DispatchCore, InFlight, LimiterActor, Permits,
+        RetryPolicy, Runner, Seat, Shard, ShardView, Worker, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -96,6 +96,8 @@ pub(crate) struct Yard {
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
     pub(crate) closing: Closing,
+    /// Those that have been assembled.
+    pub(crate) controllers: Vec<ControllerHandle>,
 }
 
 /// What a controller's reconciler and mappers read from; handed to the closure given to
@@ -341,7 +343,7 @@ impl Runnable {
             runner,
             in_flight: InFlight::default(),
             permits: Permits::new(concurrency),
-            policy: plan.retry,
+            retries: plan.retry.into(),
             deadline: plan.deadline,
             caches,
             ready: false.into(),
@@ -352,6 +354,10 @@ impl Runnable {
             closing: yard.closing.clone(),
         });
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        yard.controllers.push(ControllerHandle {
+            name: core.name.clone(),
+            views: views.clone(),
+        });
         register_shards(
             &core.name,
             views.clone(),
@@ -405,8 +411,9 @@ fn branch(
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
             let (limiter_address, for_limiter) = (limiter.address(), addresses.clone());
+            let bucket = core.retries.bucket();
             children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {
-                LimiterActor::new(for_limiter.clone(), link)
+                LimiterActor::new(for_limiter.clone(), bucket.clone(), link)
             }));
             let mut seats = Vec::new();
             for (index, thread) in (0..core.shards()).zip(crew.workers.iter().cycle()) {

@@ -20,6 +20,12 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::reconcile::Fault;
 
+mod fault;
+mod refusal;
+
+pub(crate) use fault::{fault_of, fault_of_read};
+use refusal::RefusalLayer;
+
 /// A request that failed: what was tried, on which object, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {verb} {resource} {key}: {}", Reason(.source))]
@@ -61,24 +67,6 @@ fn status(error: &kube::Error) -> Option<&kube::core::Status> {
     match error {
         kube::Error::Api(status) => Some(status),
         _ => None,
-    }
-}
-
-/// Whose fault an error of the kube client is: only an answer of the server can be the object's.
-pub(crate) fn fault_of(error: &kube::Error) -> Fault {
-    let Some(status) = status(error) else {
-        return match error {
-            kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => Fault::Object,
-            _ => Fault::Infrastructure { retry_after: None },
-        };
-    };
-    let seconds = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
-    let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-    match status.code {
-        409 if status.reason != "AlreadyExists" => Fault::Conflict,
-        // rights are given and taken away, and a server that has just started denies them for a moment
-        401 | 403 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
-        _ => Fault::Object,
     }
 }
 
@@ -188,6 +176,7 @@ pub(crate) fn connect(
     let transport = boatswain_cache::transport(config, options, io)?;
     let _entered = io.enter();
     Ok(transport
+        .with_layer(&RefusalLayer)
         .with_layer(&LimitLayer::new(limits, clock))
         .build())
 }

@@ -57,12 +57,41 @@ pub(crate) struct Surroundings {
     pub(crate) writes: Writes,
 }
 
+impl Surroundings {
+    /// Tells of trouble on an object.
+    pub(crate) fn warn(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+        self.publish(regarding, Severity::Warning, reason, note);
+    }
+
+    fn publish(
+        &self,
+        regarding: ObjectReference,
+        severity: Severity,
+        reason: &'static str,
+        note: String,
+    ) {
+        self.recorder.publish(Note {
+            regarding,
+            severity,
+            reason,
+            note,
+            controller: self.controller.clone(),
+            at: self.wall(),
+        });
+    }
+
+    pub(crate) fn wall(&self) -> jiff::Timestamp {
+        jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+    }
+}
+
 /// One run of one key.
 #[derive(Clone)]
 pub struct Context {
     surroundings: Arc<Surroundings>,
     key: Key,
     attempt: u32,
+    last: bool,
     causes: Causes,
 }
 
@@ -71,12 +100,14 @@ impl Context {
         surroundings: Arc<Surroundings>,
         key: Key,
         attempt: u32,
+        last: bool,
         causes: Causes,
     ) -> Self {
         Self {
             surroundings,
             key,
             attempt,
+            last,
             causes,
         }
     }
@@ -91,6 +122,11 @@ impl Context {
         self.attempt
     }
 
+    /// Whether this is the last retry: the key is parked if this run, too, fails by its object's fault. For saying so in a status or an Event.
+    pub fn last_attempt(&self) -> bool {
+        self.last
+    }
+
     /// Why the key runs. For logs: a reconciler that decides by it is edge-triggered and loses changes.
     pub fn causes(&self) -> Causes {
         self.causes
@@ -103,7 +139,7 @@ impl Context {
 
     /// The wall-clock time, for what is written into objects.
     pub fn wall(&self) -> jiff::Timestamp {
-        jiff::Timestamp::try_from(self.surroundings.clock.wall()).unwrap_or(jiff::Timestamp::MAX)
+        self.surroundings.wall()
     }
 
     /// The client itself, for requests that have no helper here. Writes made through it are not remembered: the key's next run
@@ -299,14 +335,7 @@ impl Context {
             resource_version: None,
             ..object.object_ref(&())
         };
-        self.surroundings.recorder.publish(Note {
-            regarding,
-            severity,
-            reason,
-            note,
-            controller: self.surroundings.controller.clone(),
-            at: self.wall(),
-        });
+        self.surroundings.publish(regarding, severity, reason, note);
     }
 
     fn api<K: Namespaced>(&self, key: &Key) -> Api<K> {

@@ -58,11 +58,11 @@ pub use boatswain_cache::{
     Transform, View, ViewError,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
-pub use boatswain_workqueue::limit::Exponential;
+pub use boatswain_workqueue::{Lane, limit};
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, key_of};
-pub use dispatch::RetryPolicy;
+pub use dispatch::{ControllerHandle, Pace, ParkedKey, RetryPolicy};
 pub use error::{RunError, StartError};
 pub use logging::init as init_logging;
 pub use manager::Manager;

@@ -294,6 +294,7 @@ impl Launch {
             concurrency: options.workers,
             grace: options.grace,
             closing: closing.clone(),
+            controllers: Vec::new(),
         };
         for controller in &controllers {
             controller.declare(&mut yard.informers)?;
@@ -302,6 +303,7 @@ impl Launch {
             .into_iter()
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
+        let controllers = yard.controllers.into();
         let used = yard.informers.into_views();
         let connection = Connection::new(&address);
         let reached = connection.clone();
@@ -337,6 +339,7 @@ impl Launch {
             clock,
             telemetry,
             informers: shared,
+            controllers,
         };
         Ok(Running {
             tree,

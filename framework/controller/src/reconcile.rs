@@ -1,8 +1,8 @@
 //! What an author implements: one function from a key's object to an [`Outcome`].
 
-use std::{error::Error, fmt, future::Future, sync::Arc, time::Duration};
+use std::{error::Error, fmt, future::Future, io, sync::Arc, time::Duration};
 
-use boatswain_cache::{Key, ReadError};
+use boatswain_cache::{Key, LiveError, ReadError, WaitError};
 use boatswain_workqueue::Merge;
 
 use crate::{client::ClientError, context::Context};
@@ -44,7 +44,7 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         async { Ok(Outcome::Done) }
     }
 
-    /// Says whose fault an error is. The default looks for a [`ClientError`] or a `kube::Error` in its chain of sources.
+    /// Says whose fault an error is. The default is [`Fault::of`], which looks through its chain of sources.
     fn classify(&self, error: &Self::Error) -> Fault {
         Fault::of(error)
     }
@@ -57,7 +57,7 @@ pub enum Outcome {
     Done,
     /// Run again after this time at the latest; a change before then runs the key at once and consumes the wait.
     RequeueAfter(Duration),
-    /// Not ready yet: run again with exponential backoff. It is not an error.
+    /// Not ready yet: run again with exponential backoff, or at once when something changes. It is no error and ends a row of them.
     Retry,
     /// Leave the key alone until it changes; the reason is shown with the parked key.
     GiveUp(String),
@@ -73,11 +73,11 @@ impl Outcome {
 /// Whose fault an error is; it decides how the key is retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The object's: backs off exponentially and is parked after `max_retries` attempts.
+    /// The object's: backs off exponentially and is parked when [`max_retries`](crate::RetryPolicy::max_retries) retries have failed.
     Object,
-    /// The infrastructure's (connections, timeouts, 408, 429, 5xx): backs off, never parks.
+    /// The infrastructure's (connections, timeouts, rights, 408, 429, 5xx): backs off, never parks.
     Infrastructure {
-        /// What the server asked for in `Retry-After`.
+        /// What the server asked for in `Retry-After`; of more than five minutes, five are waited.
         retry_after: Option<Duration>,
     },
     /// A write met a newer version (409): tried again shortly, counts as no attempt.
@@ -87,7 +87,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Walks the chain of sources for an error of the API client or of a lister; anything else is the object's fault.
+    /// The longest a server is left alone because it asks for it. Neither news nor anything else ends such a wait.
+    pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+
+    /// Walks the chain of sources for an error of the API client, of a read past the cache, of a lister, of a connection or of a timeout; anything
+    /// else is the object's fault.
+    ///
+    /// Of refusals (403), those by quota, limits and admission are the object's: they are about what it asks for. Missing rights are not.
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -99,13 +105,49 @@ impl Fault {
             if let Some(error) = error.downcast_ref::<kube::Error>().or(boxed) {
                 return crate::client::fault_of(error);
             }
-            if let Some(ReadError::NotSynced { .. }) = error.downcast_ref::<ReadError>() {
-                return Self::Infrastructure { retry_after: None };
+            if let Some(error) = error.downcast_ref::<LiveError>() {
+                return crate::client::fault_of_read(error);
+            }
+            let away = Self::Infrastructure { retry_after: None };
+            match error.downcast_ref::<ReadError>() {
+                Some(ReadError::NotSynced { .. }) => return away,
+                Some(_) => return Self::Object,
+                None => {}
+            }
+            match error.downcast_ref::<WaitError>() {
+                Some(WaitError::OutOfScope { .. } | WaitError::NoVersion { .. }) => {
+                    return Self::Object;
+                }
+                Some(_) => return away,
+                None => {}
+            }
+            let broken = error.downcast_ref().is_some_and(is_of_a_connection);
+            if broken || error.is::<tokio::time::error::Elapsed>() {
+                return away;
             }
             next = error.source();
         }
         Self::Object
     }
+}
+
+/// Files fail as connections do, but for reasons of their own.
+fn is_of_a_connection(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionRefused
+            | Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::NotConnected
+            | Kind::BrokenPipe
+            | Kind::TimedOut
+            | Kind::UnexpectedEof
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::AddrNotAvailable
+    )
 }
 
 /// What most reconcilers need as their error: a read without an answer, or a request that failed.
@@ -121,7 +163,7 @@ pub enum ReconcileError {
 
 /// Why a key runs: a small set, merged when several reasons coalesce into one run. For logs and people, not for decisions.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Causes(u16);
+pub struct Causes(u32);
 
 impl Causes {
     /// The object appeared.
@@ -144,10 +186,14 @@ impl Causes {
     pub const RETRY: Self = Self(1 << 8);
     /// The shard was rebuilt after a crash.
     pub const REBUILT: Self = Self(1 << 9);
+    /// Somebody [unparked](crate::ControllerHandle::unpark) it.
+    pub const UNPARKED: Self = Self(1 << 10);
+    /// Somebody [asked for the run](crate::ControllerHandle::enqueue), or made it [more urgent](crate::ControllerHandle::promote).
+    pub const ASKED: Self = Self(1 << 11);
 
-    const NAMES: [&'static str; 10] = [
+    const NAMES: [&'static str; 12] = [
         "created", "updated", "deleted", "owned", "watched", "initial", "resync", "requeued",
-        "retry", "rebuilt",
+        "retry", "rebuilt", "unparked", "asked",
     ];
 
     /// Both sets together.
@@ -159,6 +205,12 @@ impl Causes {
     /// Whether every cause of `other` is in this set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether the key's object is another now, or gone.
+    pub(crate) const fn renew(self) -> bool {
+        self.contains(Self::DELETED)
+            || self.contains(Self::CREATED) && !self.contains(Self::INITIAL)
     }
 }
 
@@ -220,6 +272,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use boatswain_cache::LiveCause;
+
     use super::*;
 
     fn refused(code: u16, reason: &str) -> ClientError {
@@ -239,6 +293,14 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("while scaling")]
     struct Named(#[source] ReconcileError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("while reading")]
+    struct Read(#[source] LiveError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("while sending")]
+    struct Sent(#[source] io::Error);
 
     #[derive(Debug, thiserror::Error)]
     #[error(transparent)]
@@ -262,8 +324,60 @@ mod tests {
         assert_eq!(Fault::of(&refused(409, "AlreadyExists")), Fault::Object);
         let overload = Fault::of(&refused(503, "ServiceUnavailable"));
         assert_eq!(overload, Fault::Infrastructure { retry_after: None });
+        let away = Fault::Infrastructure { retry_after: None };
+        let live = LiveError {
+            resource: "pods".into(),
+            key: Key::new(Some("shop"), "web"),
+            cause: LiveCause::TimedOut(Duration::from_secs(10)),
+        };
+        assert_eq!(Fault::of(&Read(live)), away);
+        let reset = io::ErrorKind::ConnectionReset;
+        assert_eq!(Fault::of(&Sent(reset.into())), away);
+        let missing = io::ErrorKind::NotFound;
+        assert_eq!(Fault::of(&Sent(missing.into())), Fault::Object, "a file");
+        let late = WaitError::TimedOut {
+            resource: "pods".into(),
+            scope: "shop".into(),
+            limit: Duration::from_secs(5),
+            why: "no connection".into(),
+        };
+        assert_eq!(Fault::of(&late), away);
+        let sent = WaitError::NoVersion {
+            resource: "pods".into(),
+            key: Key::new(Some("shop"), "web"),
+        };
+        assert_eq!(Fault::of(&sent), Fault::Object);
         let io = kube::Error::ReadEvents(std::io::Error::other("reset"));
         assert_eq!(Fault::of(&io), Fault::Infrastructure { retry_after: None });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_too_long_is_not_the_objects_fault() {
+        let never = std::future::pending::<()>();
+        let error = tokio::time::timeout(Duration::from_secs(1), never).await;
+        let error = error.expect_err("it never ends");
+        let away = Fault::Infrastructure { retry_after: None };
+        assert_eq!(Fault::of(&error), away);
+    }
+
+    #[test]
+    fn an_object_that_appears_or_goes_renews_its_key_and_one_that_was_there_does_not() {
+        let news = [
+            Causes::CREATED,
+            Causes::DELETED,
+            Causes::DELETED.and(Causes::INITIAL),
+        ];
+        assert!(news.into_iter().all(Causes::renew));
+        let first = Causes::CREATED.and(Causes::INITIAL);
+        for other in [
+            first,
+            Causes::UPDATED,
+            Causes::OWNED,
+            Causes::RESYNC,
+            Causes::ASKED,
+        ] {
+            assert!(!other.renew(), "{other}");
+        }
     }
 
     #[test]

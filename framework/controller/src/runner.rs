@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use boatswain_cache::{Key, Lister, ReadError};
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -85,6 +86,20 @@ where
         let read = |core| Lister::<K>::new(core).list_objects().unwrap_or_default();
         let objects = cores.iter().cloned().flat_map(read);
         objects.map(|object| object.key().clone()).collect()
+    }
+
+    fn reference(&self, key: &Key) -> Option<ObjectReference> {
+        let object = self.lister.get_object(key).ok().flatten()?;
+        let cores = self.lister.cores();
+        let kind = cores.first()?.kind();
+        Some(ObjectReference {
+            api_version: Some(kind.api_version()),
+            kind: Some(kind.kind.clone()),
+            name: Some(key.name().to_owned()),
+            namespace: key.namespace().map(str::to_owned),
+            uid: Some(object.meta().uid.to_string()),
+            ..ObjectReference::default()
+        })
     }
 }
 

@@ -1,13 +1,13 @@
 //! A manager that runs: what it shows, and how it is stopped.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use boatswain_cache::{InformerStatus, SharedInformers, View};
 use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
 use prometheus::TextEncoder;
 
 use crate::{
-    dispatch::Closing,
+    dispatch::{Closing, ControllerHandle, ParkedKey},
     error::{RunError, StartError},
     telemetry::Telemetry,
 };
@@ -22,9 +22,26 @@ pub struct Observer {
     pub(crate) clock: Clock,
     pub(crate) telemetry: Telemetry,
     pub(crate) informers: SharedInformers,
+    pub(crate) controllers: Arc<[ControllerHandle]>,
 }
 
 impl Observer {
+    /// The controllers of the manager.
+    pub fn controllers(&self) -> &[ControllerHandle] {
+        &self.controllers
+    }
+
+    /// The controller called `name`, to look after its keys.
+    pub fn controller(&self, name: &str) -> Option<&ControllerHandle> {
+        self.controllers.iter().find(|c| c.name() == name)
+    }
+
+    /// The keys of the controller called `name` that are parked.
+    pub fn parked(&self, name: &str) -> Vec<ParkedKey> {
+        let controller = self.controller(name);
+        controller.map_or_else(Vec::new, ControllerHandle::parked)
+    }
+
     /// The supervision tree as it is now.
     pub fn snapshot(&self) -> TreeSnapshot {
         self.tree.snapshot()

@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use crate::{Lane, Verdict};
+use crate::time::{Moment, Timeline};
+use crate::{Lane, Verdict, When};
 
 /// Why a key is to run; causes of one run are merged into one value.
 ///
@@ -30,40 +31,58 @@ pub struct RunId {
     pub(crate) ticket: u64,
 }
 
-/// How badly a key has been doing since it last succeeded.
+/// How badly a key has been doing since it last succeeded. Counts stay at their maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streak {
-    /// Failed runs in a row, whoever was at fault. Sets the delay.
-    pub failures: u32,
+    /// Failed runs in a row, whoever was at fault. Sets the delay. A run that is merely not ready
+    /// yet ends the row.
+    pub failures: u16,
     /// Those of them that were the object's own fault. Decides on parking, so that an outage parks
     /// nobody.
-    pub strikes: u32,
+    pub strikes: u16,
     /// Write conflicts in a row. No failures; they only space the next tries.
-    pub conflicts: u32,
+    pub conflicts: u16,
+    /// Runs that were not ready yet. No failures; they only space the next tries, and go on doing
+    /// so when a failure comes between them.
+    pub polls: u16,
+    /// Runs that were lost before they could say how they ended.
+    pub losses: u16,
+    /// How often it has been parked.
+    pub parkings: u16,
 }
 
 impl Streak {
     pub(crate) fn after(self, verdict: &Verdict) -> Streak {
-        let failed = |strikes| Streak {
+        let failed = |strikes, parkings| Streak {
             failures: self.failures.saturating_add(1),
             strikes: self.strikes.saturating_add(strikes),
+            parkings: self.parkings.saturating_add(parkings),
             conflicts: 0,
+            ..self
         };
         match verdict {
             Verdict::Done | Verdict::RequeueAfter(_) => Streak::default(),
+            Verdict::NotReady { .. } => Streak {
+                polls: self.polls.saturating_add(1),
+                ..Streak::default()
+            },
             Verdict::Again { .. } => Streak {
                 conflicts: self.conflicts.saturating_add(1),
+                ..self
+            },
+            Verdict::Lost { .. } => Streak {
+                losses: self.losses.saturating_add(1),
                 ..self
             },
             Verdict::Backoff {
                 fault: Fault::Infrastructure,
                 ..
-            } => failed(0),
+            } => failed(0, 0),
             Verdict::Backoff {
                 fault: Fault::Object,
                 ..
-            }
-            | Verdict::Park(_) => failed(1),
+            } => failed(1, 0),
+            Verdict::Park(_) => failed(1, 1),
         }
     }
 }
@@ -82,10 +101,21 @@ pub enum Fault {
 pub enum Wait {
     /// The time it asked for itself. An event ends the wait and uses it up.
     Requeue,
+    /// Another look at what was not ready. An event ends the wait.
+    NotReady,
     /// The end of its backoff after a failure. Events are merged and do not shorten it.
     Backoff(Fault),
     /// A moment after a write conflict. Events are merged and do not shorten it.
     Conflict,
+    /// A moment after its run was lost. Events are merged and do not shorten it.
+    Lost,
+}
+
+impl Wait {
+    /// Whether news of the key end the wait before its time.
+    pub(crate) fn yields(self) -> bool {
+        matches!(self, Wait::Requeue | Wait::NotReady)
+    }
 }
 
 /// A wait that the owner of the timer must know of: hand it to a [`Pacer`](crate::Pacer) or a
@@ -97,7 +127,7 @@ pub struct Delay {
     /// What it waits for.
     pub why: Wait,
     /// Its failed runs in a row; who failed least is let through first.
-    pub failures: u32,
+    pub failures: u16,
 }
 
 /// Work that has been asked for: how urgently and why.
@@ -118,11 +148,32 @@ impl<C> Default for Work<C> {
     }
 }
 
+impl<C> Work<C> {
+    pub(crate) fn asked(lane: Lane, cause: C) -> Self {
+        Work {
+            lane,
+            cause: Some(cause),
+        }
+    }
+}
+
 impl<C: Merge> Work<C> {
-    pub(crate) fn extend(&mut self, later: Option<Work<C>>) {
-        if let Some(later) = later {
+    /// Takes in what asks for the same run. The key's own request asked for no lane: the other says
+    /// how urgent it is.
+    pub(crate) fn join(&mut self, later: Work<C>) {
+        if self.cause.is_none() {
+            *self = later;
+        } else {
             self.merge(later);
         }
+    }
+
+    /// With what is to follow, whatever its time.
+    pub(crate) fn and(mut self, then: Option<Then<C>>) -> Self {
+        if let Some(then) = then {
+            self.merge(then.into_work());
+        }
+        self
     }
 
     pub(crate) fn merge(&mut self, later: Work<C>) {
@@ -139,30 +190,76 @@ impl<C: Merge> Work<C> {
 #[derive(Debug)]
 pub(crate) struct Run<C> {
     pub(crate) work: Work<C>,
-    pub(crate) since: Instant,
-    /// The key was removed meanwhile: how this run ends no longer matters to anyone.
-    pub(crate) forgotten: bool,
+    pub(crate) since: Moment,
+    pub(crate) fate: Fate,
+}
+
+/// What the end of a run means for its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// What its verdict says.
+    Counts,
+    /// The key was renewed meanwhile: it is queued at once, as one that never failed.
+    Renewed,
+    /// The key was removed meanwhile: how the run ends no longer matters to anyone.
+    Forgotten,
+}
+
+/// What follows a run, apart from what the run itself decides.
+#[derive(Debug)]
+pub(crate) enum Then<C> {
+    /// One more run: the cell is dirty.
+    Now(Work<C>),
+    /// One more run at a time somebody asked for.
+    At(Appointment<C>),
+}
+
+/// A time somebody asked for.
+#[derive(Debug)]
+pub(crate) struct Appointment<C> {
+    pub(crate) until: Moment,
+    pub(crate) when: When,
+    pub(crate) work: Work<C>,
+}
+
+impl<C> Then<C> {
+    /// The work without its time.
+    pub(crate) fn into_work(self) -> Work<C> {
+        match self {
+            Then::Now(work) => work,
+            Then::At(appointment) => appointment.work,
+        }
+    }
+}
+
+/// A key that is out of the round. Boxed, for there are few and every cell is as large as the
+/// largest.
+#[derive(Debug)]
+pub(crate) struct Parked<C> {
+    pub(crate) reason: String,
+    pub(crate) since: Moment,
+    pub(crate) work: Work<C>,
 }
 
 #[derive(Debug)]
 pub(crate) enum State<C> {
     Queued(Work<C>),
-    /// Dirty, that is with one more run asked for, when `next` is there.
     Running {
         run: Run<C>,
-        next: Option<Work<C>>,
+        /// Boxed, for few keys are dirty and every cell is as large as the largest.
+        then: Option<Box<Then<C>>>,
     },
     Waiting {
-        until: Instant,
+        until: Moment,
         why: Wait,
-        since: Instant,
+        since: Moment,
         work: Work<C>,
     },
-    Parked {
-        reason: String,
-        since: Instant,
+    Held {
+        since: Moment,
         work: Work<C>,
     },
+    Parked(Box<Parked<C>>),
 }
 
 #[derive(Debug)]
@@ -175,10 +272,10 @@ pub(crate) struct Cell<C> {
 }
 
 impl<C> Cell<C> {
-    pub(crate) fn delay(&self) -> Option<Delay> {
+    pub(crate) fn delay(&self, time: &Timeline) -> Option<Delay> {
         match self.state {
             State::Waiting { until, why, .. } => Some(Delay {
-                until,
+                until: time.instant(until)?,
                 why,
                 failures: self.streak.failures,
             }),
@@ -190,9 +287,9 @@ impl<C> Cell<C> {
     /// whether the cell has to stay.
     pub(crate) fn forget(&mut self) -> bool {
         match &mut self.state {
-            State::Running { run, next } => {
-                run.forgotten = true;
-                *next = None;
+            State::Running { run, then } => {
+                run.fate = Fate::Forgotten;
+                *then = None;
                 self.streak = Streak::default();
                 true
             }
@@ -218,6 +315,8 @@ pub enum Phase<'a> {
         /// What it waits for.
         why: Wait,
     },
+    /// Ready but held back by whoever runs it, until that lets it go.
+    Held,
     /// Taken out of the round until something changes.
     Parked {
         /// Why, in words for people.

@@ -14,16 +14,20 @@
 //! |---|---|---|
 //! | idle | becomes queued | |
 //! | queued | is merged; the more urgent lane wins, the place in line is kept | [`start`](Queue::start) |
-//! | running | becomes dirty: one more run follows, however many adds there were | [`finish`](Queue::finish) |
-//! | waiting for the time it asked for | becomes queued; the wait is used up | [`due`](Queue::due) |
-//! | waiting after a failure or conflict | is merged; a failing key is not hurried | [`due`](Queue::due) |
+//! | running | becomes dirty: one more run follows, however many adds there were | [`finish`](Queue::finish), [`hold`](Queue::hold) |
+//! | waiting for the time it asked for, or to look again | becomes queued; the wait is used up | [`due`](Queue::due), [`cancel`](Queue::cancel) |
+//! | waiting after a failure or conflict | is merged; a failing key is not hurried. Once its time is over and it only stands in line it becomes queued: news is no retry | [`due`](Queue::due) |
+//! | held | is merged | [`free`](Queue::free) |
 //! | parked | becomes queued, or waits out the rest of [`parked_rest`](QueueOptions::parked_rest) | an add, [`unpark`](Queue::unpark), [`wake_parked`](Queue::wake_parked) |
+//!
+//! [`renew`](Queue::renew) is an add for a key whose object is another now, or gone: it forgives the
+//! streak and ends every wait. [`schedule`](Queue::schedule) asks for a run at a time.
 //!
 //! # Guarantees
 //!
 //! 1. *One at a time.* Between the `start` of a key and the `finish` that names that run the key is
 //!    not started again.
-//! 2. *Nothing is lost.* After an add the key is queued, waiting or parked until a `start` hands it
+//! 2. *Nothing is lost.* After an add the key is queued, waiting, held or parked until a `start` hands it
 //!    out. A run that fails, conflicts or parks keeps its cause.
 //! 3. *Coalescing.* Any number of adds before a start, or during a run, lead to one run.
 //! 4. *Order.* A lane is first in, first out. A head that has waited for the [ageing
@@ -56,7 +60,7 @@
 //! queue.add("default/web", Lane::Normal, (), now); // coalesced
 //!
 //! let first = queue.start(now).unwrap();
-//! let failures = first.streak.failures + 1;
+//! let failures = first.attempt();
 //! let delay = limiter.delay(Retry { failures, chance: 0.5, now });
 //! let next = queue.finish(&first.key, first.run, Verdict::Backoff { delay, fault: Fault::Object }, now);
 //! let Next::Waiting(wait) = next else { unreachable!() };
@@ -82,12 +86,13 @@ mod lanes;
 pub mod limit;
 mod pacer;
 mod queue;
+mod time;
 mod wheel;
 
 pub use cell::{CellView, Delay, Fault, Merge, Phase, RunId, Streak, Wait};
 pub use lanes::Lane;
 pub use pacer::Pacer;
-pub use queue::{Activation, Added, Due, Next, Queue, QueueOptions, Verdict};
+pub use queue::{Activation, Added, Due, Next, Queue, QueueOptions, Verdict, When};
 pub use wheel::Wheel;
 
 /// The hasher used unless another is named: fast on short names, and seeded, so that a run can be

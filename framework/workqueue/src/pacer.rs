@@ -25,26 +25,27 @@ pub struct Pacer<K, S = Seeded> {
     wheel: Wheel<K, S>,
     /// The keys that need a token, on the wheel or in line.
     retries: HashMap<K, Seat, S>,
-    by_failures: BTreeMap<(u32, u64), K>,
-    by_arrival: BTreeMap<u64, u32>,
+    by_failures: BTreeMap<(u16, u64), K>,
+    by_arrival: BTreeMap<u64, u16>,
     next: u64,
     longest_first: bool,
-    bucket: Bucket,
+    /// None: nothing is paced.
+    bucket: Option<Bucket>,
     /// When the bucket has its next token. Only of use while someone stands in line.
     token_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Seat {
-    failures: u32,
+    failures: u16,
     /// The place in line, once the time has come.
     arrival: Option<u64>,
 }
 
 impl<K: Clone + Eq + Hash> Pacer<K> {
-    /// Paces retries with `bucket`.
+    /// Paces retries with `bucket`; with none it only keeps their time.
     #[must_use]
-    pub fn new(bucket: Bucket) -> Self {
+    pub fn new(bucket: impl Into<Option<Bucket>>) -> Self {
         Pacer::with_hasher(bucket, Seeded::default())
     }
 }
@@ -59,7 +60,7 @@ impl<K: Clone + Eq + Hash, S: BuildHasher + Clone> Pacer<K, S> {
     /// As [`new`](Pacer::new), with a hasher of the caller's choice; nothing but speed depends on
     /// it.
     #[must_use]
-    pub fn with_hasher(bucket: Bucket, hasher: S) -> Self {
+    pub fn with_hasher(bucket: impl Into<Option<Bucket>>, hasher: S) -> Self {
         Pacer {
             wheel: Wheel::with_hasher(hasher.clone()),
             retries: HashMap::with_hasher(hasher),
@@ -67,7 +68,7 @@ impl<K: Clone + Eq + Hash, S: BuildHasher + Clone> Pacer<K, S> {
             by_arrival: BTreeMap::new(),
             next: 0,
             longest_first: false,
-            bucket,
+            bucket: bucket.into(),
             token_at: None,
         }
     }
@@ -78,7 +79,7 @@ impl<K: Clone + Eq + Hash, S: BuildHasher> Pacer<K, S> {
     /// the truth.
     pub fn insert(&mut self, key: K, delay: Delay) {
         self.unseat(&key);
-        if delay.why == Wait::Backoff(Fault::Object) {
+        if self.bucket.is_some() && delay.why == Wait::Backoff(Fault::Object) {
             self.retries.insert(
                 key.clone(),
                 Seat {
@@ -131,8 +132,10 @@ impl<K: Clone + Eq + Hash, S: BuildHasher> Pacer<K, S> {
                 }
             }
         }
-        while !self.by_arrival.is_empty() {
-            if let Err(wait) = self.bucket.take(now) {
+        while let Some(bucket) = &mut self.bucket
+            && !self.by_arrival.is_empty()
+        {
+            if let Err(wait) = bucket.take(now) {
                 self.token_at = Some(after(now, wait));
                 break;
             }

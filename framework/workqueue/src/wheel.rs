@@ -8,6 +8,9 @@ use crate::{Seeded, shrink};
 
 /// Deadlines of keys, one per key, for whoever owns the one timer.
 ///
+/// An ordered map, not a wheel of slots: a slot has to be walked through again and again until the
+/// far deadlines in it are due, and here nothing is touched before its time.
+///
 /// Nothing stale stays behind: replacing or removing a deadline takes the old entry out at once, so
 /// memory follows the keys that wait and a far deadline costs what a near one costs. All operations
 /// take O(log n). Keys with the same deadline come out in the order they were put in.

@@ -3,7 +3,9 @@
 mod crashes;
 mod guarantees;
 mod isolation;
+mod parking;
 mod predicates;
+mod retries;
 mod selections;
 mod stops;
 

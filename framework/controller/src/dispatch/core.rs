@@ -12,8 +12,9 @@ use boatswain_cache::{Key, Object, View};
 use boatswain_supervision::Entropy;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Ended, InFlight, Permits, RetryPolicy};
+use super::{Closing, Ended, InFlight, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -26,6 +27,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Every key that exists now, to rebuild a shard from and to look at each again at the resync.
     fn keys(&self) -> Vec<Key>;
+
+    /// What an Event on the key's object refers to; `None` when there is none in the cache.
+    fn reference(&self, key: &Key) -> Option<ObjectReference>;
 }
 
 pub(crate) struct DispatchCore {
@@ -34,7 +38,7 @@ pub(crate) struct DispatchCore {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
-    pub(crate) policy: RetryPolicy,
+    pub(crate) retries: Retries,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     /// Every cache the reconciler reads: no key runs before all of them have been synced.

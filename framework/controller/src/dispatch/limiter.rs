@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, SpawnHandle, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::Pacer;
+use boatswain_workqueue::{Pacer, limit::Bucket};
 
 use super::{Due, Rearm, Shard, Timer, shard_of};
 
@@ -18,12 +18,17 @@ pub(crate) struct LimiterActor {
 }
 
 impl LimiterActor {
-    pub(crate) fn new(shards: Arc<Vec<Address<Shard>>>, link: &Link) -> Self {
+    /// `bucket` outlives it: tokens that are spent stay spent.
+    pub(crate) fn new(
+        shards: Arc<Vec<Address<Shard>>>,
+        bucket: Option<Bucket>,
+        link: &Link,
+    ) -> Self {
         let restarted = link.incarnation() > 1;
         Self {
             shards,
             clock: link.clock().clone(),
-            pacer: Pacer::default(),
+            pacer: Pacer::new(bucket),
             armed: None,
             restarted,
         }

@@ -4,6 +4,8 @@ mod closing;
 mod core;
 mod in_flight;
 mod limiter;
+mod orders;
+mod parked;
 mod permits;
 mod retry;
 mod shard;
@@ -15,18 +17,23 @@ use std::hash::BuildHasher as _;
 use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
-pub use self::retry::RetryPolicy;
 pub(crate) use self::{
     closing::Closing,
     core::{Departed, DispatchCore, Runner},
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
-    retry::Ended,
+    retry::{Ended, Retries},
     shard::{Berth, Counts, Seat, Shard, ShardView},
     worker::Worker,
     writes::Writes,
 };
+pub use self::{
+    orders::ControllerHandle,
+    parked::ParkedKey,
+    retry::{Pace, RetryPolicy},
+};
+use self::{orders::Orders, parked::ParkedView};
 use crate::reconcile::Causes;
 
 /// Keys that have work, from a trigger to the shard that owns them.

@@ -11,11 +11,11 @@ use std::{
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
 use serde_json::{Value, json};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Rearm, Timer, Worker,
+    DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
@@ -50,9 +50,13 @@ impl Seat {
     }
 }
 
-/// What observers may read of a shard without asking it.
+/// What observers may read of a shard without asking it, and what they ask for; it outlives every incarnation.
 #[derive(Clone, Default)]
-pub(crate) struct ShardView(Arc<Mutex<Counts>>);
+pub(crate) struct ShardView {
+    counts: Arc<Mutex<Counts>>,
+    pub(super) parked: ParkedView,
+    pub(super) orders: Orders,
+}
 
 /// Keys of a shard by what they do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,11 +85,11 @@ impl From<Counts> for Value {
 
 impl ShardView {
     pub(crate) fn read(&self) -> Counts {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn show(&self, counts: Counts) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 }
 
@@ -109,6 +113,11 @@ pub(crate) struct Shard {
     rebuild: bool,
 }
 
+/// Somebody asks for something.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Look;
+
 /// A permit this shard waited for.
 #[derive(actix::Message)]
 #[rtype(result = "()")]
@@ -118,6 +127,8 @@ impl Drop for Shard {
     fn drop(&mut self) {
         // its cells end with it
         self.berth.view.show(Counts::default());
+        self.berth.view.parked.clear();
+        self.berth.view.orders.detach();
     }
 }
 
@@ -186,13 +197,14 @@ impl Shard {
         self.core()
             .metrics
             .queued_for(now.saturating_duration_since(run.queued_at));
-        // no cause means that the key's own timer rang
-        let own = if run.streak.failures + run.streak.conflicts > 0 {
-            Causes::RETRY
-        } else {
-            Causes::REQUEUED
+        let causes = match run.cause {
+            _ if run.streak != Streak::default() => {
+                run.cause.unwrap_or_default().and(Causes::RETRY)
+            }
+            // its own timer rang
+            None => Causes::REQUEUED,
+            Some(causes) => causes,
         };
-        let causes = run.cause.unwrap_or(own);
         seat.busy.store(true, Relaxed);
         let ticket = Ticket::new(
             self.berth.own.clone(),
@@ -204,7 +216,8 @@ impl Shard {
         );
         seat.activate(Activate {
             key: run.key,
-            attempt: run.streak.failures,
+            attempt: run.streak.failures.into(),
+            last: self.core().retries.is_last(run.streak),
             causes,
             ticket,
         });
@@ -222,48 +235,109 @@ impl Shard {
     fn enqueue(&mut self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
         let now = self.clock.now();
         for (key, lane, causes) in keys {
-            match self.queue.add(key.clone(), lane, causes, now) {
-                Added::Coalesced | Added::Backoff => continue,
-                Added::Queued | Added::Dirty => {}
-                Added::Woken => {
-                    self.berth.limiter.tell(Timer::Void(key));
-                }
-                Added::Delayed(delay) => {
-                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
-                }
-            }
-            self.core().metrics.added();
+            let added = if causes.renew() {
+                self.queue.renew(key.clone(), lane, causes, now)
+            } else {
+                self.queue.add(key.clone(), lane, causes, now)
+            };
+            self.added(key, added);
         }
+    }
+
+    fn added(&self, key: Key, added: Added) {
+        match added {
+            Added::Coalesced | Added::Backoff => return,
+            Added::Queued | Added::Dirty => {}
+            Added::Woken => {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Void(key));
+            }
+            Added::Delayed(delay) => {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+            }
+        }
+        self.core().metrics.added();
     }
 
     fn finish(&mut self, done: &KeyDone) {
         let now = self.clock.now();
         let core = self.core();
-        let verdict = core
-            .policy
-            .verdict(&done.ended, done.streak, core.entropy.unit(), now);
+        let chance = || core.entropy.unit();
+        let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
                 self.berth
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
             }
-            Next::Parked => {
-                let (controller, failures) = (&self.core().name, done.streak.failures + 1);
-                tracing::error!(%controller, key = %done.key, failures, "parked: {}", done.ended);
-                self.core().metrics.parked();
-            }
+            Next::Parked => self.parked(done),
             Next::Idle | Next::Queued | Next::NotRunning => {}
         }
+    }
+
+    /// Says that a key is parked: in the log and the list, and on the object the first time since it last succeeded.
+    fn parked(&self, done: &KeyDone) {
+        let core = self.core();
+        let failures = u32::from(done.streak.failures) + 1;
+        tracing::error!(controller = %core.name, key = %done.key, failures, "parked: {}", done.ended);
+        core.metrics.parked();
+        let after = core.retries.unpark_after;
+        let since = core.surroundings.wall();
+        let reason = done.ended.to_string();
+        if done.streak.parkings == 0
+            && let Some(regarding) = core.runner.reference(&done.key)
+        {
+            let note = format!(
+                "parked after {failures} failures in a row: {reason}; tried again when it changes, and every {after:?}"
+            );
+            core.surroundings.warn(regarding, "Parked", note);
+        }
+        self.berth.view.parked.insert(ParkedKey {
+            key: done.key.clone(),
+            reason,
+            failures,
+            since,
+            next_try: since.saturating_add(after).unwrap_or(jiff::Timestamp::MAX),
+        });
+    }
+
+    /// Does what people have asked for.
+    fn obey(&mut self) {
+        let orders = self.berth.view.orders.clone();
+        while let Some((key, order)) = orders.next() {
+            let now = self.clock.now();
+            let view = self.queue.state_of(&key).map(|view| view.phase);
+            let is_parked = matches!(view, Some(Phase::Parked { .. }));
+            if order.unpark && is_parked {
+                let (lane, cause) = (Lane::User, Causes::UNPARKED);
+                let added = self.queue.renew(key.clone(), lane, cause, now);
+                self.added(key.clone(), added);
+            }
+            if order.enqueue {
+                self.enqueue([(key.clone(), Lane::User, Causes::ASKED)].into_iter());
+            }
+            if let Some(lane) = order.promote
+                && self.queue.promote(&key, lane, now)
+            {
+                self.berth.view.parked.remove(&key);
+                self.berth.limiter.tell(Timer::Void(key));
+            }
+        }
+        self.pump();
     }
 
     /// Lets parked keys that have rested long enough run again.
     fn wake_parked(&mut self) {
         let now = self.clock.now();
-        if let Some(since) = now.checked_sub(self.core().policy.unpark_after)
-            && self.queue.wake_parked(since, now) > 0
-        {
-            self.pump();
+        if let Some(since) = now.checked_sub(self.core().retries.unpark_after) {
+            let woken = self.queue.wake_parked(since, now);
+            for key in &woken {
+                self.berth.view.parked.remove(key);
+            }
+            if !woken.is_empty() {
+                self.pump();
+            }
         }
     }
 
@@ -284,6 +358,11 @@ impl Actor for Shard {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let core = self.berth.core.clone();
+        let own = self.berth.own.clone();
+        self.berth.view.orders.attach(move || {
+            own.tell(Look);
+        });
+        self.obey();
         // what is synced does not wait for what is not; the rest follows below
         if self.rebuild && core.is_ahead() {
             self.rebuild();
@@ -333,6 +412,14 @@ impl Handler<Rearm> for Shard {
             .map(|(key, delay)| (key.clone(), delay))
             .collect();
         self.berth.limiter.tell(Timer::Set(waits));
+    }
+}
+
+impl Handler<Look> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, _: Look, _: &mut Self::Context) {
+        self.obey();
     }
 }
 

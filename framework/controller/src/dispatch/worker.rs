@@ -38,6 +38,8 @@ const BARRIER: Duration = Duration::from_secs(5);
 pub(super) struct Activate {
     pub(super) key: Key,
     pub(super) attempt: u32,
+    /// Whether the key is parked if this run fails by its object's fault.
+    pub(super) last: bool,
     pub(super) causes: Causes,
     pub(super) ticket: Ticket,
 }
@@ -154,12 +156,13 @@ impl Handler<Activate> for Worker {
         let Activate {
             key,
             attempt,
+            last,
             causes,
             ticket,
         } = activate;
         let span =
             tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes);
-        let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, causes);
+        let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, last, causes);
         let run = run(
             self.core.clone(),
             self.clock.clone(),

@@ -85,7 +85,7 @@ impl Unmapped {
             key: run.key,
             news: run.cause.unwrap_or_default(),
             lane: run.lane,
-            failures: run.streak.failures,
+            failures: run.streak.failures.into(),
             run: run.run,
             verdict: Verdict::Again {
                 delay: Duration::ZERO,

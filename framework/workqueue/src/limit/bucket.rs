@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use governor::clock::Clock;
@@ -21,12 +21,14 @@ use super::{Limiter, Retry};
 /// [`reserve`](Bucket::reserve), and so the [`Limiter`], spends tokens of the future, in the order
 /// of asking, as client-go's bucket does.
 ///
-/// Default: 10 a second, burst 100. Starts full.
+/// Default: 10 a second, burst 100. Starts full. Clones share the tokens, so that these outlive
+/// whoever takes them.
+#[derive(Clone)]
 pub struct Bucket {
-    sums: RateLimiter<NotKeyed, InMemoryState, Told, NoOpMiddleware<Nanos>>,
+    sums: Arc<RateLimiter<NotKeyed, InMemoryState, Told, NoOpMiddleware<Nanos>>>,
     told: Told,
     /// The first time told, from which governor's nanoseconds count.
-    origin: Option<Instant>,
+    origin: Arc<OnceLock<Instant>>,
 }
 
 /// governor's clock: shows what it was told last. Atomic because the calculator has a copy and both
@@ -49,9 +51,9 @@ impl Bucket {
         let told = Told::default();
         let quota = Quota::per_second(per_second).allow_burst(burst);
         Bucket {
-            sums: RateLimiter::direct_with_clock(quota, told.clone()),
+            sums: Arc::new(RateLimiter::direct_with_clock(quota, told.clone())),
             told,
-            origin: None,
+            origin: Arc::default(),
         }
     }
 
@@ -87,8 +89,8 @@ impl Bucket {
             .map_err(|refusal| refusal.earliest_possible().as_u64().max(nanos))
     }
 
-    fn nanos(&mut self, now: Instant) -> u64 {
-        let origin = *self.origin.get_or_insert(now);
+    fn nanos(&self, now: Instant) -> u64 {
+        let origin = *self.origin.get_or_init(|| now);
         u64::try_from(now.saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Limiter, Retry, jitter};
+use super::{Limiter, Retry, jitter, ratio};
 
 /// Doubles the delay with each failure in a row: base × 2ⁿ up to a cap, then jittered, so that keys
 /// at the cap do not march in step.
@@ -33,15 +33,11 @@ impl Exponential {
         Exponential::new(Duration::from_millis(5), Duration::from_secs(1000))
     }
 
-    /// Spreads each delay over ± `ratio` of itself; 0 to 1, anything else is brought within.
+    /// Spreads each delay over ± `share` of itself; 0 to 1, anything else is brought within.
     #[must_use]
-    pub fn with_jitter(self, ratio: f64) -> Self {
+    pub fn with_jitter(self, share: f64) -> Self {
         Exponential {
-            jitter: if ratio.is_nan() {
-                0.0
-            } else {
-                ratio.clamp(0.0, 1.0)
-            },
+            jitter: ratio(share),
             ..self
         }
     }

@@ -100,6 +100,17 @@ fn reservations_queue_up_behind_each_other() {
 }
 
 #[test]
+fn clones_of_a_bucket_share_its_tokens() {
+    let now = origin();
+    let mut one = Bucket::new(small(10), small(1));
+    let mut other = one.clone();
+    assert_eq!(one.take(now + ms(500)), Ok(()));
+    assert_eq!(other.take(now + ms(500)), Err(ms(100)));
+    drop(one);
+    assert_eq!(other.take(now + ms(550)), Err(ms(50)));
+}
+
+#[test]
 fn a_bucket_survives_a_clock_that_goes_back() {
     let now = origin() + ms(1000);
     let mut bucket = Bucket::new(small(10), small(1));
@@ -125,6 +136,8 @@ proptest! {
         let plain = Exponential::default().with_jitter(0.0).delay(nth(failures)).as_secs_f64();
         let delay = Exponential::default().with_jitter(ratio).delay(Retry { chance, ..nth(failures) }).as_secs_f64();
         prop_assert!((delay - plain).abs() <= plain * ratio + 1e-9, "{delay} is too far from {plain}");
+        let steady = FastSlow::new(ms(100), ms(100), 3).with_jitter(ratio).delay(Retry { chance, ..nth(failures) }).as_secs_f64();
+        prop_assert!((steady - 0.1).abs() <= 0.1 * ratio + 1e-9, "{steady} is too far from a tenth");
     }
 
     #[test]
@@ -132,6 +145,71 @@ proptest! {
         let delay = |chance| Exponential::default().delay(Retry { chance, ..nth(failures) });
         prop_assert_eq!(delay(chance), delay(chance));
         prop_assert!(delay(chance) < delay(chance + 0.01));
+    }
+
+    /// Counted out: a list of so many fast delays and slow ones ever after, from its start again at
+    /// each success.
+    #[test]
+    fn fast_and_slow_delays_are_those_of_a_list_read_from_its_start_after_each_success(
+        fast in 0_u64..100, slow in 0_u64..100, tries in 0_u32..5, fails in prop::collection::vec(any::<bool>(), 1..60)
+    ) {
+        let mut limiter = FastSlow::new(ms(fast), ms(slow), tries);
+        let list = || std::iter::repeat_n(ms(fast), tries as usize).chain(std::iter::repeat(ms(slow)));
+        let (mut rest, mut failures): (Box<dyn Iterator<Item = Duration>>, u32) = (Box::new(list()), 0);
+        for fails in fails {
+            if fails {
+                failures += 1;
+                prop_assert_eq!(Some(limiter.delay(nth(failures))), rest.next());
+            } else {
+                (rest, failures) = (Box::new(list()), 0);
+            }
+        }
+    }
+
+    /// Against limiters asked one by one, buckets among them, which spend something on each answer.
+    #[test]
+    fn the_longest_of_any_limiters_is_the_longest_of_their_own_answers(
+        exponentials in prop::collection::vec((1_u64..1000, 1_u64..100_000, 0.0..1.0_f64), 0..4),
+        fast_slow in (0_u64..5000, 0_u64..5000, 0_u32..6),
+        bucket in prop::option::of((1_u32..20, 1_u32..5)),
+        asks in prop::collection::vec((1_u32..20, 0.0..=1.0_f64, 0_u64..300), 1..40),
+    ) {
+        let limiters = || -> Vec<Box<dyn Limiter + Send>> {
+            let mut all: Vec<Box<dyn Limiter + Send>> = Vec::new();
+            for &(base, cap, jitter) in &exponentials {
+                all.push(Box::new(Exponential::new(ms(base), ms(cap)).with_jitter(jitter)));
+            }
+            all.push(Box::new(FastSlow::new(ms(fast_slow.0), ms(fast_slow.1), fast_slow.2)));
+            if let Some((rate, burst)) = bucket {
+                all.push(Box::new(Bucket::new(small(rate), small(burst))));
+            }
+            all
+        };
+        let mut together = limiters().into_iter().fold(MaxOf::new(), MaxOf::and);
+        let mut alone = limiters();
+        let mut now = origin();
+        for (failures, chance, gap) in asks {
+            now += ms(gap);
+            let retry = Retry { failures, chance, now };
+            let mut longest = Duration::ZERO;
+            for limiter in &mut alone {
+                let delay = limiter.delay(retry);
+                if delay > longest {
+                    longest = delay;
+                }
+            }
+            prop_assert_eq!(together.delay(retry), longest);
+        }
+    }
+
+    /// Against the sum done a doubling at a time.
+    #[test]
+    fn exponential_delays_are_those_of_doubling_by_hand(base in 1_u64..10_000, cap in 1_u64..10_000_000, failures in 1_u32..200) {
+        let mut delay = u128::from(base);
+        for _ in 1..failures {
+            delay = (delay * 2).min(u128::from(cap.max(base)));
+        }
+        prop_assert_eq!(Exponential::new(ms(base), ms(cap)).delay(nth(failures)).as_millis(), delay);
     }
 
     #[test]

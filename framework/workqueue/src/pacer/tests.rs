@@ -11,7 +11,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn retry(until: Instant, failures: u32) -> Delay {
+fn retry(until: Instant, failures: u16) -> Delay {
     Delay {
         until,
         why: Wait::Backoff(Fault::Object),
@@ -168,10 +168,21 @@ fn a_key_that_leaves_the_line_costs_no_token_and_is_freed() {
     assert_eq!(pacer.next_due(), None);
 }
 
+#[test]
+fn without_a_bucket_every_key_goes_when_its_time_has_come() {
+    let now = origin();
+    let mut pacer: Pacer<u32> = Pacer::new(None);
+    for key in 0..10_000 {
+        pacer.insert(key, retry(now + ms(10), 1));
+    }
+    assert_eq!(pacer.release(now + ms(9)), []);
+    assert_eq!(pacer.release(now + ms(10)).len(), 10_000);
+}
+
 proptest! {
     #[test]
     fn every_key_goes_exactly_once_never_early_and_unpaced_ones_never_late(
-        keys in prop::collection::vec((0_u64..2000, 0_u32..5, any::<bool>()), 1..100), gone_keys in prop::collection::vec(any::<prop::sample::Index>(), 0..10)
+        keys in prop::collection::vec((0_u64..2000, 0_u16..5, any::<bool>()), 1..100), gone_keys in prop::collection::vec(any::<prop::sample::Index>(), 0..10)
     ) {
         let start = origin();
         let mut pacer = Pacer::new(bucket(20, 3));

@@ -31,23 +31,48 @@ impl Default for QueueOptions {
     }
 }
 
-/// What an add led to.
+/// What an add, a renewal or a request for a time led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a `Delayed` key needs a timer"]
 pub enum Added {
     /// The key was idle and is now in its lane.
     Queued,
-    /// It was queued, or running and dirty, already.
+    /// A run, or a wait whose timer is set already, is there for it.
     Coalesced,
     /// It is running: one more run follows.
     Dirty,
-    /// It waits after a failure or conflict and goes on waiting; its timer is set already.
+    /// It goes on as it was: it waits after a failure or conflict with its timer set already, is
+    /// held, or is parked and was only asked to run later.
     Backoff,
-    /// It waited for the time it had asked for, or was parked, and is now in its lane. A timer set
-    /// for it is void.
+    /// It waited or was parked, and is now in its lane. A timer set for it is void.
     Woken,
-    /// It was parked a moment ago and waits a little longer: set a timer.
+    /// It waits, until a time that is new: set a timer.
     Delayed(Delay),
+}
+
+/// Which of two times a key waits for when it is asked to run at another.
+///
+/// Whatever the rule, a run that starts meanwhile uses the wait up: those who still want the time
+/// say so again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum When {
+    /// The earlier: nobody is told later than they asked for.
+    #[default]
+    Earliest,
+    /// The later: whoever asks again postpones.
+    Latest,
+    /// The new one.
+    Replace,
+}
+
+impl When {
+    pub(crate) fn of<T: Ord>(self, present: T, asked: T) -> T {
+        match self {
+            When::Earliest => present.min(asked),
+            When::Latest => present.max(asked),
+            When::Replace => asked,
+        }
+    }
 }
 
 /// One run of one key, to be carried out and then reported with
@@ -73,7 +98,7 @@ impl<K, C> Activation<K, C> {
     /// Which try this is since the last success: 1 for the first.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.streak.failures.saturating_add(1)
+        u32::from(self.streak.failures) + 1
     }
 }
 
@@ -85,6 +110,12 @@ pub enum Verdict {
     /// Settled; run again after this time, or earlier if something happens: an event meanwhile uses
     /// the request up. The streak ends.
     RequeueAfter(Duration),
+    /// Not ready yet: look again after this delay, or as soon as something happens. No failure;
+    /// it ends a streak of failures.
+    NotReady {
+        /// How long to wait.
+        delay: Duration,
+    },
     /// Failed; try again after the delay a limiter gave.
     Backoff {
         /// How long to wait.
@@ -97,8 +128,20 @@ pub enum Verdict {
         /// How long to wait.
         delay: Duration,
     },
+    /// Ended without a word: whoever ran it is gone. No failure; try again after a short delay.
+    Lost {
+        /// How long to wait.
+        delay: Duration,
+    },
     /// Failed for good as things stand: take it out of the round, for this reason.
     Park(String),
+}
+
+impl Verdict {
+    /// Whether what caused the run is dealt with.
+    pub(crate) fn settles(&self) -> bool {
+        matches!(self, Verdict::Done | Verdict::RequeueAfter(_))
+    }
 }
 
 /// What became of a key after its run.

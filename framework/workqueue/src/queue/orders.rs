@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::mem::take;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::cell::{Cell, State};
+use crate::cell::{Cell, State, Work};
 use crate::lanes::Lanes;
-use crate::{Lane, Streak};
+use crate::time::Moment;
+use crate::{Lane, Merge, Streak};
 
 /// The keys by how they leave their state. Which order holds a key, and under which number, is said
 /// by its cell.
@@ -14,7 +15,8 @@ use crate::{Lane, Streak};
 pub(super) struct Orders<K> {
     pub(super) lanes: Lanes<K>,
     pub(super) running: BTreeMap<u64, K>,
-    pub(super) waiting: BTreeMap<(Instant, u64), K>,
+    pub(super) waiting: BTreeMap<(Moment, u64), K>,
+    pub(super) held: BTreeMap<u64, K>,
     pub(super) parked: BTreeMap<u64, K>,
     next: u64,
     pub(super) high_water: usize,
@@ -26,6 +28,7 @@ impl<K> Orders<K> {
             lanes: Lanes::new(ageing),
             running: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            held: BTreeMap::new(),
             parked: BTreeMap::new(),
             next: 0,
             high_water: 0,
@@ -38,7 +41,8 @@ impl<K> Orders<K> {
             State::Queued(work) => self.lanes.remove(work.lane, cell.ticket),
             State::Running { .. } => drop(self.running.remove(&cell.ticket)),
             State::Waiting { until, .. } => drop(self.waiting.remove(&(*until, cell.ticket))),
-            State::Parked { .. } => drop(self.parked.remove(&cell.ticket)),
+            State::Held { .. } => drop(self.held.remove(&cell.ticket)),
+            State::Parked(_) => drop(self.parked.remove(&cell.ticket)),
         }
     }
 
@@ -48,7 +52,7 @@ impl<K> Orders<K> {
         key: K,
         streak: Streak,
         state: State<C>,
-        now: Instant,
+        now: Moment,
     ) -> Cell<C> {
         let ticket = self.next;
         self.next += 1;
@@ -59,7 +63,8 @@ impl<K> Orders<K> {
             }
             State::Running { .. } => drop(self.running.insert(ticket, key)),
             State::Waiting { until, .. } => drop(self.waiting.insert((*until, ticket), key)),
-            State::Parked { .. } => drop(self.parked.insert(ticket, key)),
+            State::Held { .. } => drop(self.held.insert(ticket, key)),
+            State::Parked(_) => drop(self.parked.insert(ticket, key)),
         }
         Cell {
             ticket,
@@ -68,25 +73,40 @@ impl<K> Orders<K> {
         }
     }
 
-    pub(super) fn shift<C>(&mut self, key: K, cell: &mut Cell<C>, state: State<C>, now: Instant) {
+    pub(super) fn shift<C>(&mut self, key: K, cell: &mut Cell<C>, state: State<C>, now: Moment) {
         self.leave(cell);
         *cell = self.enter(key, cell.streak, state, now);
     }
 
-    /// Queues a key that waits or is parked, in its own lane or in `lane`, whichever is more
-    /// urgent.
-    pub(super) fn rouse<C>(&mut self, key: K, cell: &mut Cell<C>, lane: Lane, now: Instant) {
-        if let State::Waiting { work, .. } | State::Parked { work, .. } = &mut cell.state {
-            let mut work = take(work);
-            work.lane = work.lane.max(lane);
-            self.shift(key, cell, State::Queued(work), now);
+    /// Merges `later` into the work of a key that is queued; one that becomes more urgent is lifted.
+    pub(super) fn merge<C: Merge>(&mut self, cell: &mut Cell<C>, later: Work<C>) {
+        if let State::Queued(work) = &mut cell.state {
+            let from = work.lane;
+            work.merge(later);
+            if work.lane != from {
+                self.lanes.lift(cell.ticket, from, work.lane);
+            }
         }
+    }
+
+    /// Queues a key that waits, is held or is parked, in its own lane or in `lane`, whichever is more
+    /// urgent.
+    pub(super) fn rouse<C>(&mut self, key: K, cell: &mut Cell<C>, lane: Lane, now: Moment) {
+        let work = match &mut cell.state {
+            State::Waiting { work, .. } | State::Held { work, .. } => work,
+            State::Parked(parked) => &mut parked.work,
+            State::Queued(_) | State::Running { .. } => return,
+        };
+        let mut work = take(work);
+        work.lane = work.lane.max(lane);
+        self.shift(key, cell, State::Queued(work), now);
     }
 
     /// Drops every key that is not running.
     pub(super) fn clear(&mut self) {
         self.lanes.clear();
         self.waiting.clear();
+        self.held.clear();
         self.parked.clear();
     }
 }

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Delay, Phase, origin};
+use crate::{Delay, Lane, Phase, origin};
 
+mod answers;
+mod asks;
 mod entry;
 mod model;
 mod script;
@@ -132,6 +134,7 @@ fn outages_and_conflicts_are_no_strikes_and_success_forgives_all() {
         failures,
         strikes,
         conflicts,
+        ..Streak::default()
     };
     let steps = [
         (Verdict::Again { delay: ms(0) }, streak(0, 0, 1)),
@@ -291,7 +294,7 @@ fn parked_keys_are_tried_again_by_age_with_their_streak() {
         let run = run(&mut queue, key, now + ms(at));
         let _ = queue.finish(&key, run, Verdict::Park("broken".into()), now + ms(at));
     }
-    assert_eq!(queue.wake_parked(now + ms(10), now + ms(30)), 2);
+    assert_eq!(queue.wake_parked(now + ms(10), now + ms(30)), ["a", "b"]);
     assert_eq!((queue.depth(Lane::Low), queue.parked()), (2, 1));
     let order: Vec<_> = std::iter::from_fn(|| queue.start(now))
         .map(|run| (run.key, run.attempt()))

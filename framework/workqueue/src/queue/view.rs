@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Queue;
 use crate::cell::State;
-use crate::{CellView, Delay, Lane, Phase};
+use crate::{CellView, Delay, Lane, Phase, RunId};
 
 impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
     /// How many keys are not idle.
@@ -44,7 +44,7 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
         self.orders
             .lanes
             .oldest(lane)
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+            .map_or(Duration::ZERO, |since| self.time.moment(now).since(since))
     }
 
     /// How many keys are being run.
@@ -59,6 +59,12 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
         self.orders.waiting.len()
     }
 
+    /// How many keys are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.orders.held.len()
+    }
+
     /// How many keys are parked.
     #[must_use]
     pub fn parked(&self) -> usize {
@@ -70,7 +76,26 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
         self.orders
             .waiting
             .values()
-            .filter_map(|key| Some((key, self.cells.get(key)?.delay()?)))
+            .filter_map(|key| Some((key, self.cells.get(key)?.delay(&self.time)?)))
+    }
+
+    /// Every run under way, the longest first: what whoever survives a crash has to account for.
+    pub fn runs(&self) -> impl Iterator<Item = (&K, RunId)> {
+        let epoch = self.epoch;
+        let runs = self.orders.running.iter();
+        runs.map(move |(&ticket, key)| (key, RunId { epoch, ticket }))
+    }
+
+    /// Every parked key, the longest first.
+    pub fn parked_keys(&self) -> impl Iterator<Item = (&K, CellView<'_, C>)> {
+        self.shown(self.orders.parked.values())
+    }
+
+    fn shown<'a>(
+        &'a self,
+        keys: impl Iterator<Item = &'a K>,
+    ) -> impl Iterator<Item = (&'a K, CellView<'a, C>)> {
+        keys.filter_map(|key| Some((key, self.state_of(key)?)))
     }
 
     /// What `key` is doing; `None` when it is idle.
@@ -83,9 +108,9 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
                 self.orders.lanes.since(work.lane, cell.ticket)?,
                 work,
             ),
-            State::Running { run, next } => (
+            State::Running { run, then } => (
                 Phase::Running {
-                    dirty: next.is_some(),
+                    dirty: then.is_some(),
                 },
                 run.since,
                 &run.work,
@@ -97,21 +122,24 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
                 work,
             } => (
                 Phase::Waiting {
-                    until: *until,
+                    until: self.time.instant(*until)?,
                     why: *why,
                 },
                 *since,
                 work,
             ),
-            State::Parked {
-                reason,
-                since,
-                work,
-            } => (Phase::Parked { reason }, *since, work),
+            State::Held { since, work } => (Phase::Held, *since, work),
+            State::Parked(parked) => (
+                Phase::Parked {
+                    reason: &parked.reason,
+                },
+                parked.since,
+                &parked.work,
+            ),
         };
         Some(CellView {
             phase,
-            since,
+            since: self.time.instant(since)?,
             lane: work.lane,
             cause: work.cause.as_ref(),
             streak: cell.streak,
@@ -119,8 +147,8 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
     }
 
     /// Every key that is not idle: those running, the longest first; then those ready, as they
-    /// stand in their lanes; then those that wait, the earliest first; then those parked, the
-    /// longest first.
+    /// stand in their lanes; then those that wait, the earliest first; then those held and
+    /// those parked, the longest first.
     pub fn cells(&self) -> impl Iterator<Item = (&K, CellView<'_, C>)> {
         let orders = &self.orders;
         let keys = orders
@@ -128,7 +156,8 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
             .values()
             .chain(orders.lanes.keys())
             .chain(orders.waiting.values())
+            .chain(orders.held.values())
             .chain(orders.parked.values());
-        keys.filter_map(|key| Some((key, self.state_of(key)?)))
+        self.shown(keys)
     }
 }

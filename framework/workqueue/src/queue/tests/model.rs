@@ -34,7 +34,7 @@ impl Default for Model {
     }
 }
 
-const REST: Duration = Duration::from_secs(10);
+pub(super) const REST: Duration = Duration::from_secs(10);
 const AGEING: Duration = Duration::from_secs(30);
 
 impl Model {
@@ -53,8 +53,7 @@ impl Model {
         let now = self.now;
         match op {
             Op::Add(key, lane) => {
-                let id = self.adds;
-                self.adds += 1;
+                let id = self.id();
                 prop_assert_eq!(
                     queue.add(key, lane, Ids(vec![id]), now),
                     self.add(key, lane, id)
@@ -66,13 +65,7 @@ impl Model {
                 prop_assert_eq!(started.map(told), expected);
             }
             Op::Finish(which, verdict) => {
-                let running: Vec<_> = self
-                    .entries
-                    .iter()
-                    .filter_map(|entry| Some((entry.key, entry.run?)))
-                    .collect();
-                if !running.is_empty() {
-                    let (key, run) = running[which.index(running.len())];
+                if let Some((key, run)) = self.any_run(which) {
                     self.ended.push(run);
                     prop_assert_eq!(
                         queue.finish(&key, run, verdict.clone(), now),
@@ -83,6 +76,7 @@ impl Model {
             Op::Stray(which, key) => {
                 if !self.ended.is_empty() {
                     let run = self.ended[which.index(self.ended.len())];
+                    prop_assert!(!queue.hold(&key, run, now));
                     prop_assert_eq!(
                         queue.finish(&key, run, Verdict::Done, now),
                         Next::NotRunning
@@ -111,6 +105,30 @@ impl Model {
                 prop_assert_eq!(queue.promote(&key, lane, now), self.promote(key, lane))
             }
             Op::Remove(key) => prop_assert_eq!(queue.remove(&key), self.remove(key)),
+            Op::Renew(key, lane) => {
+                let id = self.id();
+                prop_assert_eq!(
+                    queue.renew(key, lane, Ids(vec![id]), now),
+                    self.renew(key, lane, id)
+                );
+            }
+            Op::Schedule(key, lane, at, when) => {
+                let id = self.id();
+                let until = now + ms(at);
+                let until = until.checked_sub(ms(1000)).unwrap_or(until);
+                prop_assert_eq!(
+                    queue.schedule(key, lane, Ids(vec![id]), until, when, now),
+                    self.schedule(key, lane, id, until, when)
+                );
+            }
+            Op::Cancel(key) => prop_assert_eq!(queue.cancel(&key), self.cancel(key)),
+            Op::Hold(which) => {
+                if let Some((key, run)) = self.any_run(which) {
+                    self.ended.push(run);
+                    prop_assert_eq!(queue.hold(&key, run, now), self.hold(key));
+                }
+            }
+            Op::Free(key) => prop_assert_eq!(queue.free(&key, now), self.free(key)),
             Op::Clear => {
                 queue.clear();
                 (0..5).for_each(|key| _ = self.remove(key));
@@ -120,61 +138,43 @@ impl Model {
         self.compare(queue)
     }
 
-    fn entry(&mut self, key: u8) -> Option<&mut Entry> {
+    fn id(&mut self) -> u32 {
+        self.adds += 1;
+        self.adds
+    }
+
+    fn any_run(&self, which: prop::sample::Index) -> Option<(u8, RunId)> {
+        let runs = self.entries.iter();
+        let runs: Vec<_> = runs
+            .filter_map(|entry| Some((entry.key, entry.run?)))
+            .collect();
+        (!runs.is_empty()).then(|| runs[which.index(runs.len())])
+    }
+
+    pub(super) fn entry(&mut self, key: u8) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    fn add(&mut self, key: u8, lane: Lane, id: u32) -> Added {
-        let (now, step) = (self.now, self.steps);
-        let Some(entry) = self.entry(key) else {
-            let (is, streak) = (Is::Queued, Streak::default());
-            self.entries.push(Entry {
-                key,
-                is,
-                since: now,
-                arrival: step,
-                lane,
-                ids: vec![id],
-                streak,
-                run: None,
-            });
-            return Added::Queued;
-        };
-        match &mut entry.is {
-            Is::Queued => {
-                entry.merge(lane, &[id]);
-                Added::Coalesced
-            }
-            Is::Running {
-                next: Some((present, ids)),
-                ..
-            } => {
-                *present = lane.max(*present);
-                ids.push(id);
-                Added::Coalesced
-            }
-            Is::Running { next, .. } => {
-                *next = Some((lane, vec![id]));
-                Added::Dirty
-            }
-            Is::Waiting {
-                why: Wait::Requeue, ..
-            } => {
-                (entry.lane, entry.ids) = (lane, vec![id]);
-                entry.turn(Is::Queued, now, step);
-                Added::Woken
-            }
-            Is::Waiting { .. } => {
-                entry.merge(lane, &[id]);
-                Added::Backoff
-            }
-            Is::Parked => {
-                entry.merge(lane, &[id]);
-                let rested = entry.since + REST;
-                entry.wait(rested, Wait::Backoff(Fault::Object), now, step);
-                entry.delay().map_or(Added::Woken, Added::Delayed)
-            }
-        }
+    /// The time and the number of this step.
+    pub(super) fn here(&self) -> (Instant, usize) {
+        (self.now, self.steps)
+    }
+
+    pub(super) fn enter(&mut self, key: u8, is: Is, lane: Lane, id: u32) {
+        self.entries.push(Entry {
+            key,
+            is,
+            since: self.now,
+            arrival: self.steps,
+            lane,
+            ids: vec![id],
+            streak: Streak::default(),
+            run: None,
+        });
+    }
+
+    pub(super) fn drop_entry(&mut self, key: u8) {
+        self.entries.retain(|entry| entry.key != key);
     }
 
     fn start(&mut self, run: Option<RunId>) -> Option<Told> {
@@ -203,6 +203,7 @@ impl Model {
         entry.turn(
             Is::Running {
                 forgotten: false,
+                renewed: false,
                 next: None,
             },
             now,
@@ -210,64 +211,6 @@ impl Model {
         );
         entry.run = run;
         Some((head.key, head.lane, head.ids, head.streak, head.since))
-    }
-
-    fn finish(&mut self, key: u8, verdict: Verdict) -> Next {
-        let (now, step) = (self.now, self.steps);
-        let Some(entry) = self.entry(key) else {
-            return Next::NotRunning;
-        };
-        entry.run = None;
-        let Is::Running { forgotten, next } = entry.is.clone() else {
-            return Next::NotRunning;
-        };
-        let verdict = if forgotten { Verdict::Done } else { verdict };
-        if let Verdict::Again { .. } = verdict {
-            entry.streak.conflicts += 1;
-        } else if let Verdict::Done | Verdict::RequeueAfter(_) = verdict {
-            entry.streak = Streak::default();
-            (entry.lane, entry.ids) = (Lane::Normal, Vec::new());
-        } else {
-            let strike = !matches!(
-                verdict,
-                Verdict::Backoff {
-                    fault: Fault::Infrastructure,
-                    ..
-                }
-            );
-            entry.streak = Streak {
-                failures: entry.streak.failures + 1,
-                strikes: entry.streak.strikes + u32::from(strike),
-                conflicts: 0,
-            };
-        }
-        let dirty = next.is_some();
-        if let Some((lane, ids)) = next {
-            let settled = matches!(verdict, Verdict::Done | Verdict::RequeueAfter(_));
-            entry.lane = if settled { lane } else { lane.max(entry.lane) };
-            entry.ids.extend(ids);
-        }
-        match verdict {
-            Verdict::Done if !dirty => {
-                self.entries.retain(|entry| entry.key != key);
-                return Next::Idle;
-            }
-            Verdict::Done => entry.turn(Is::Queued, now, step),
-            Verdict::RequeueAfter(_) if dirty => entry.turn(Is::Queued, now, step),
-            Verdict::RequeueAfter(delay) => entry.wait(now + delay, Wait::Requeue, now, step),
-            Verdict::Backoff { delay, fault } => {
-                entry.wait(now + delay, Wait::Backoff(fault), now, step)
-            }
-            Verdict::Again { delay } => entry.wait(now + delay, Wait::Conflict, now, step),
-            Verdict::Park(_) if dirty => {
-                entry.wait(now + REST, Wait::Backoff(Fault::Object), now, step)
-            }
-            Verdict::Park(_) => {
-                entry.turn(Is::Parked, now, step);
-                return Next::Parked;
-            }
-        }
-        entry.delay().map_or(Next::Queued, Next::Waiting)
     }
 
     fn due(&mut self, key: u8) -> Due {
@@ -291,6 +234,7 @@ impl Model {
             key,
             is: Is::Running {
                 forgotten: false,
+                renewed: false,
                 next: None,
             },
             since: now,
@@ -304,7 +248,8 @@ impl Model {
             running.streak = entry.streak;
             running.is = Is::Running {
                 forgotten: false,
-                next: Some((entry.lane, entry.ids.clone())),
+                renewed: false,
+                next: Some((entry.lane, entry.ids.clone(), None)),
             };
             *entry = running;
         } else {
@@ -325,7 +270,7 @@ impl Model {
         true
     }
 
-    fn wake_parked(&mut self, since: Instant) -> usize {
+    fn wake_parked(&mut self, since: Instant) -> Vec<u8> {
         let mut parked: Vec<_> = self
             .entries
             .iter_mut()
@@ -338,7 +283,7 @@ impl Model {
             entry.turn(Is::Queued, self.now, self.steps);
             self.steps += 1;
         }
-        parked.len()
+        parked.iter().map(|entry| entry.key).collect()
     }
 
     fn promote(&mut self, key: u8, lane: Lane) -> bool {
@@ -349,10 +294,10 @@ impl Model {
         match &mut entry.is {
             Is::Running { next: None, .. } => return false,
             Is::Running {
-                next: Some((present, _)),
+                next: Some((present, _, at)),
                 ..
-            } => *present = lane.max(*present),
-            Is::Queued => entry.merge(lane, &[]),
+            } => (*present, *at) = (lane.max(*present), None),
+            Is::Queued | Is::Held => entry.merge(lane, &[]),
             Is::Waiting { .. } | Is::Parked => {
                 if let Is::Parked = entry.is {
                     entry.streak = Streak::default();
@@ -368,7 +313,10 @@ impl Model {
         let Some(entry) = self.entry(key) else {
             return false;
         };
-        if let Is::Running { forgotten, next } = &mut entry.is {
+        if let Is::Running {
+            forgotten, next, ..
+        } = &mut entry.is
+        {
             (*forgotten, *next) = (true, None);
             entry.streak = Streak::default();
         } else {
@@ -390,8 +338,21 @@ impl Model {
             queue.waiting(),
             count(|is| matches!(is, Is::Waiting { .. }))
         );
+        prop_assert_eq!(queue.held(), count(|is| matches!(is, Is::Held)));
         prop_assert_eq!(queue.parked(), count(|is| matches!(is, Is::Parked)));
+        prop_assert_eq!(queue.parked_keys().count(), queue.parked());
         prop_assert_eq!(queue.cells().count(), queue.len());
+        let mut runs: Vec<_> = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.arrival, entry.key, entry.run?)))
+            .collect();
+        runs.sort_unstable_by_key(|&(arrival, ..)| arrival);
+        prop_assert!(
+            queue
+                .runs()
+                .eq(runs.iter().map(|(_, key, run)| (key, *run)))
+        );
         self.high_water = self.high_water.max(queued);
         prop_assert_eq!(queue.high_water(), self.high_water);
 
@@ -418,6 +379,7 @@ impl Model {
                     until: *until,
                     why: *why,
                 },
+                Is::Held => Phase::Held,
                 Is::Parked => Phase::Parked { reason: "broken" },
             };
             let ids = Ids(entry.ids.clone());

@@ -27,6 +27,12 @@ pub(super) enum Op {
     WakeParked(u64),
     Promote(u8, Lane),
     Remove(u8),
+    Renew(u8, Lane),
+    /// A time so many milliseconds away, or ago where it is below a second.
+    Schedule(u8, Lane, u64, When),
+    Cancel(u8),
+    Hold(prop::sample::Index),
+    Free(u8),
     Clear,
     Advance(u64),
 }
@@ -39,10 +45,13 @@ pub(super) fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => Just(Verdict::Done),
         1 => delay().prop_map(Verdict::RequeueAfter),
         1 => delay().prop_map(|delay| Verdict::Again { delay }),
+        1 => delay().prop_map(|delay| Verdict::Lost { delay }),
+        1 => delay().prop_map(|delay| Verdict::NotReady { delay }),
         1 => delay().prop_map(|delay| Verdict::Backoff { delay, fault: Fault::Infrastructure }),
         1 => delay().prop_map(failed),
         1 => Just(Verdict::Park("broken".into())),
     ];
+    let when = || prop::sample::select(&[When::Earliest, When::Latest, When::Replace]);
     let op = prop_oneof![
         8 => (key(), lane()).prop_map(|(key, lane)| Op::Add(key, lane)),
         6 => Just(Op::Start),
@@ -54,6 +63,11 @@ pub(super) fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (0..20_000_u64).prop_map(Op::WakeParked),
         1 => (key(), lane()).prop_map(|(key, lane)| Op::Promote(key, lane)),
         1 => key().prop_map(Op::Remove),
+        2 => (key(), lane()).prop_map(|(key, lane)| Op::Renew(key, lane)),
+        3 => (key(), lane(), 0..8000_u64, when()).prop_map(|(key, lane, at, when)| Op::Schedule(key, lane, at, when)),
+        1 => key().prop_map(Op::Cancel),
+        2 => any::<prop::sample::Index>().prop_map(Op::Hold),
+        3 => key().prop_map(Op::Free),
         1 => prop::bool::weighted(0.2).prop_map(|clear| if clear { Op::Clear } else { Op::Start }),
         4 => prop_oneof![0..3000_u64, 9000..40_000_u64].prop_map(Op::Advance),
     ];

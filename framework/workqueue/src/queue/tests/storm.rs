@@ -59,6 +59,13 @@ struct Ledger {
     settled: Vec<u32>,
 }
 
+impl Ledger {
+    fn ask(&mut self) -> u32 {
+        self.asked += 1;
+        self.asked - 1
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -67,7 +74,7 @@ proptest! {
     /// successful run that started after it.
     #[test]
     fn every_add_is_settled_by_one_later_run_whatever_happens(
-        script in prop::collection::vec((0..6_u8, 0..8_u8, 0..2000_u64), 1..150)
+        script in prop::collection::vec((0..6_u8, 0..12_u8, 0..2000_u64), 1..150)
     ) {
         let mut now = origin();
         let mut queue: Queue<u8, Ids> = Queue::new(QueueOptions::default());
@@ -77,8 +84,7 @@ proptest! {
         for (key, what, amount) in script {
             match what {
                 0..=2 => {
-                    let id = ledger.asked;
-                    ledger.asked += 1;
+                    let id = ledger.ask();
                     if let Added::Delayed(delay) = queue.add(key, Lane::ALL[usize::from(what)], Ids(vec![id]), now) {
                         pacer.insert(key, delay);
                     }
@@ -86,12 +92,14 @@ proptest! {
                 3 => running.extend(queue.start(now)),
                 4 | 5 if !running.is_empty() => {
                     let run = running.remove(usize::from(key) % running.len());
-                    let verdict = match amount % 6 {
+                    let verdict = match amount % 8 {
                         0 => Verdict::Done,
                         1 => Verdict::RequeueAfter(ms(amount)),
                         2 => Verdict::Again { delay: ms(amount / 10) },
                         3 => Verdict::Backoff { delay: ms(amount), fault: Fault::Infrastructure },
                         4 => Verdict::Park("broken".into()),
+                        5 => Verdict::NotReady { delay: ms(amount) },
+                        6 => Verdict::Lost { delay: ms(amount / 10) },
                         _ => failed(ms(amount)),
                     };
                     report(&mut queue, &mut pacer, &mut ledger, &run, verdict, now);
@@ -102,6 +110,23 @@ proptest! {
                         pacer.insert(*key, delay);
                     }
                 }
+                7 => {
+                    let added = queue.renew(key, Lane::Normal, Ids(vec![ledger.ask()]), now);
+                    prop_assert!(!matches!(added, Added::Delayed(_)));
+                }
+                8 => {
+                    let when = [When::Earliest, When::Latest, When::Replace][amount as usize % 3];
+                    let until = now + ms(amount);
+                    let cause = Ids(vec![ledger.ask()]);
+                    if let Added::Delayed(delay) = queue.schedule(key, Lane::Low, cause, until, when, now) {
+                        pacer.insert(key, delay);
+                    }
+                }
+                9 if !running.is_empty() => {
+                    let run = running.remove(usize::from(key) % running.len());
+                    queue.hold(&run.key, run.run, now);
+                }
+                10 => _ = queue.free(&key, now),
                 _ => now += ms(amount),
             }
             ring(&mut queue, &mut pacer, now);
@@ -118,7 +143,9 @@ proptest! {
             } else if let Some(at) = pacer.next_due() {
                 now = now.max(at);
                 ring(&mut queue, &mut pacer, now);
-            } else if queue.wake_parked(now, now) == 0 {
+            } else if (0..6).any(|key| queue.free(&key, now)) {
+                // it stands in its lane
+            } else if queue.wake_parked(now, now).is_empty() {
                 break;
             }
         }

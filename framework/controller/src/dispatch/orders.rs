@@ -1,0 +1,120 @@
+//! What people ask for: keys to be run, hurried or unparked.
+//!
+//! Orders outlive every actor. A shard is told that there are some and takes them one by one, so that the one that crashes it is the only one lost.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use boatswain_cache::Key;
+use boatswain_workqueue::Lane;
+
+use super::{ParkedKey, ShardView, shard_of};
+
+/// What is asked for of one key; what is asked twice is asked once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) unpark: bool,
+    pub(super) promote: Option<Lane>,
+    pub(super) enqueue: bool,
+}
+
+/// The orders of one shard.
+#[derive(Clone, Default)]
+pub(crate) struct Orders(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    pending: Mutex<BTreeMap<Key, Order>>,
+    bell: Mutex<Option<Bell>>,
+}
+
+/// Tells the shard's present incarnation to look.
+type Bell = Box<dyn Fn() + Send>;
+
+impl Orders {
+    fn give(&self, key: &Key, change: impl FnOnce(&mut Order)) {
+        change(self.pending().entry(key.clone()).or_default());
+        // a shard that is down looks when it starts
+        let bell = self.0.bell.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ring) = &*bell {
+            ring();
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<(Key, Order)> {
+        self.pending().pop_first()
+    }
+
+    pub(super) fn attach(&self, ring: impl Fn() + Send + 'static) {
+        *self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ring));
+    }
+
+    /// The shard has ended.
+    pub(super) fn detach(&self) {
+        *self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<Key, Order>> {
+        self.0
+            .pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A controller as those see it who look after it; cheap to clone, usable from any thread.
+///
+/// What it asks for is done by the controller's shards as soon as they come to it, after a crash if need be. Of one key each thing is asked for at
+/// most once at a time, so that asking again and again costs no memory.
+#[derive(Clone)]
+pub struct ControllerHandle {
+    pub(crate) name: String,
+    pub(crate) views: Vec<ShardView>,
+}
+
+impl ControllerHandle {
+    /// What the controller is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The keys that are parked, by name.
+    pub fn parked(&self) -> Vec<ParkedKey> {
+        let parked = self.views.iter().flat_map(|view| view.parked.read());
+        let mut parked: Vec<_> = parked.collect();
+        parked.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        parked
+    }
+
+    /// Runs a parked key at once, as one that has never failed. A key that is not parked is left alone.
+    pub fn unpark(&self, key: &Key) {
+        self.order(key, |order| order.unpark = true);
+    }
+
+    /// [Unparks](Self::unpark) every key that is parked now.
+    pub fn unpark_all(&self) {
+        for parked in self.parked() {
+            self.unpark(&parked.key);
+        }
+    }
+
+    /// Makes the next run of `key` as urgent as `lane` and ends its wait, that of its backoff, too; a parked key is forgiven and runs. An idle key is
+    /// left alone.
+    pub fn promote(&self, key: &Key, lane: Lane) {
+        self.order(key, |order| order.promote = order.promote.max(Some(lane)));
+    }
+
+    /// Runs `key` as if its object had changed, in the lane of those somebody waits for: a key that backs off goes on doing so. A key without an
+    /// object is told as [gone](crate::Reconciler::gone).
+    pub fn enqueue(&self, key: &Key) {
+        self.order(key, |order| order.enqueue = true);
+    }
+
+    fn order(&self, key: &Key, change: impl FnOnce(&mut Order)) {
+        if let Some(view) = self.views.get(shard_of(key, self.views.len())) {
+            view.orders.give(key, change);
+        }
+    }
+}
