@@ -36,6 +36,8 @@ pub use waiting::{Sight, WaitError};
 const LIST_WINDOW: usize = 512;
 /// Keys of a watch that may be pending: more, so that a slow indexer coalesces before the server is made to wait.
 const WATCH_WINDOW: usize = 2048;
+/// Keys on their way to the indexer below which it may as well be given some of the reflector's work.
+const EASE: usize = 64;
 
 /// The part of an informer that outlives every incarnation of its actors, and what readers hold.
 ///
@@ -310,6 +312,12 @@ impl InformerCore {
     }
 
     /// What objects go through when they arrive.
+    /// Whether the indexer has enough to do, so that objects are better packed before they come to it.
+    pub(crate) fn is_behind(&self) -> bool {
+        let free = self.list_credits.available_permits() + self.watch_credits.available_permits();
+        free + EASE < LIST_WINDOW + WATCH_WINDOW
+    }
+
     pub(crate) fn opener(&self) -> &Opener {
         &self.opener
     }

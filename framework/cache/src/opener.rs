@@ -9,17 +9,19 @@ use serde_json::value::RawValue;
 use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
 use crate::object::{Object, Recall};
 use crate::selection::{Form, Selection};
-use crate::store::Press;
 use crate::store::body::Body;
 use crate::store::memo::Memo;
+use crate::store::{Hand, Press};
 use crate::transform::Transform;
 
 /// The first hand an object goes through, on the thread that hears from the server: no code of users runs here.
 #[derive(Clone)]
 pub(crate) struct Opener {
     rules: Arc<Rules>,
-    /// Packs objects at once, where that is wanted.
+    /// Packs objects at once, where that may be.
     press: Option<Arc<Press>>,
+    /// Whether it does.
+    eager: bool,
     /// Objects that do not say of which kind they are come from a list of another kind.
     strange: bool,
 }
@@ -72,8 +74,14 @@ impl Opener {
         Self {
             rules: Arc::new(rules),
             press: None,
+            eager: true,
             strange: false,
         }
+    }
+
+    /// Leaves what comes now to be packed by whoever keeps it, or does not.
+    pub(crate) fn pack_at_once(&mut self, eager: bool) {
+        self.eager = eager;
     }
 
     /// Packs what it keeps, where there is a press.
@@ -140,12 +148,12 @@ impl Opener {
         if let Some(object) = known(&key, &meta) {
             return Ok(object);
         }
-        let body = match &self.press {
+        let body = match self.press.as_ref().filter(|_| self.eager) {
             _ if self.rules.sensitive => Body::sealed(self.copy(json, shell, Vec::new())),
             None => Body::plain(self.copy(json, shell, Vec::new())),
             Some(press) => {
                 let copy = self.copy(json, shell, COPY.take());
-                match press.pack(&key, &copy) {
+                match press.pack(Hand::Opener, &key, &copy) {
                     None => Body::plain(copy),
                     Some(packed) => {
                         if copy.capacity() <= SPARE {

@@ -18,5 +18,5 @@ pub use index::IndexSpec;
 pub(crate) use keeper::Keeper;
 pub use keeper::{Decoder, Layout, StoreOptions};
 pub use memo::MemoStatus;
-pub(crate) use press::{Due, Press};
+pub(crate) use press::{Due, Hand, Press};
 pub(crate) use store::{Applied, Reader, Writer, store};

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::body::Body;
 use super::memo::{Decoded, Memo, MemoStatus, Outcome};
-use super::press::Press;
+use super::press::{Hand, Press};
 use crate::kind::Kind;
 use crate::object::{DecodeError, Object, Recall};
 use crate::opener::Opener;
@@ -173,7 +173,7 @@ impl Keeper {
         .packing_with(self.early_press())
     }
 
-    /// Objects are packed where they are read from the connection, while their bytes are at hand; not where something else is to be done with those first.
+    /// Objects may be packed where they are read from the connection, while their bytes are at hand; not where something else is to be done with those first.
     fn early_press(&self) -> Option<Arc<Press>> {
         let plain = self.options.layout == Layout::Compact && !self.options.transform.has_closure();
         self.press.clone().filter(|_| plain)
@@ -234,7 +234,7 @@ impl Keeper {
     /// `None` if the body is best kept as it is.
     fn pack(&self, object: &Object) -> Option<Body> {
         match object.body() {
-            Body::Plain(json) => self.press.as_ref()?.pack(object.key(), json),
+            Body::Plain(json) => self.press.as_ref()?.pack(Hand::Keeper, object.key(), json),
             Body::Packed(_) | Body::Head(_) => None,
         }
     }

@@ -26,7 +26,17 @@ const FEW: usize = 200;
 const MANY: usize = 4_000;
 
 /// Packs the objects of one informer.
-pub(crate) struct Press(Mutex<State>);
+pub(crate) struct Press {
+    state: Mutex<State>,
+    heads: [Mutex<Heads>; 2],
+}
+
+/// Who packs: each looks at neighbours of its own, so that none waits for the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hand {
+    Opener,
+    Keeper,
+}
 
 struct State {
     dictionary: Option<Arc<Dictionary>>,
@@ -38,7 +48,6 @@ struct State {
     referred: usize,
     /// Whether there may be objects that a dictionary of before was used for.
     behind: bool,
-    heads: Heads,
 }
 
 /// What there is to do.
@@ -54,41 +63,43 @@ pub(crate) enum Due {
 
 impl Press {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             dictionary: None,
             learned: 0,
             trained: false,
             referred: 0,
             behind: false,
-            heads: Heads::default(),
-        }))
+        };
+        Self {
+            state: Mutex::new(state),
+            heads: Default::default(),
+        }
     }
 
     /// `None` if the JSON is best kept as it is. One is packed by the last one of its neighbours that was not, if it is like it: objects of one origin stand
     /// side by side in a list and are alike in all but names, times and addresses. All others are packed by the dictionary.
-    pub(crate) fn pack(&self, key: &Key, json: &[u8]) -> Option<Body> {
+    pub(crate) fn pack(&self, hand: Hand, key: &Key, json: &[u8]) -> Option<Body> {
         if json.len() < SMALL {
             return None;
         }
-        let mut state = lock(&self.0);
+        let dictionary = lock(&self.state).dictionary.clone();
         if json.len() >= LARGE {
-            let dictionary = state.dictionary.clone();
-            drop(state);
             return Packed::new(json, dictionary.as_ref()).map(Body::Packed);
         }
-        let dictionary = state.dictionary.clone()?;
-        if let Some(packed) = state.heads.pack(key, json) {
+        let dictionary = dictionary?;
+        let mut heads = lock(&self.heads[hand as usize]);
+        if let Some(packed) = heads.pack(key, json) {
             return Some(Body::Packed(packed));
         }
-        state.referred += 1;
+        lock(&self.state).referred += 1;
         let head = Arc::new(Packed::new(json, Some(&dictionary))?);
-        state.heads.lead(key, json, &head);
+        heads.lead(key, json, &head);
         Some(Body::Head(head))
     }
 
     /// What is due at so many stored objects. Until the first list is in, nothing is done that could as well be done behind it.
     pub(crate) fn due(&self, objects: usize, synced: bool) -> Option<Due> {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         let learned = state.learned;
         let train = match synced {
             true => objects >= learned + learned / 2 || !state.trained,
@@ -132,7 +143,7 @@ impl Press {
                 Dictionary::train(&samples, &others)
             }
         };
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.learned = stored;
         state.trained = due == Due::Train;
         if state.trained {
@@ -146,7 +157,7 @@ impl Press {
 
     /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
     pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
-        let latest = lock(&self.0).dictionary.clone()?;
+        let latest = lock(&self.state).dictionary.clone()?;
         let (body, json) = (object.body(), object.body().json_size());
         if json < SMALL || latest.satisfies(body.size(), json) {
             return None;
@@ -165,12 +176,12 @@ impl Press {
 
     /// All objects there were when the latest dictionary was made have been looked at.
     pub(crate) fn repacked(&self) {
-        lock(&self.0).behind = false;
+        lock(&self.state).behind = false;
     }
 
     /// Bytes of the dictionary in use.
     pub(crate) fn dictionary(&self) -> usize {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         let dictionary = state.dictionary.as_ref();
         dictionary.map_or(0, |dictionary| dictionary.size())
     }

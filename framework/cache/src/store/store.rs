@@ -387,7 +387,7 @@ impl Shelf {
         grave: Option<&Version>,
         applied: &mut Applied,
     ) -> bool {
-        let stored = self.objects.get_mut(key);
+        let mut stored = self.objects.get_mut(key);
         let settled = settle(
             stored.as_ref().map(|entry| &entry.object),
             grave,
@@ -398,7 +398,7 @@ impl Shelf {
         applied.stale += u64::from(settled.stale);
         applied.unchanged += u64::from(settled.changes.is_empty() && !settled.stale);
         let mut news = !settled.stale;
-        if let Some(entry) = stored {
+        if let Some(entry) = &mut stored {
             entry.stamp = pending.stamp;
             let known = &entry.object.meta().resource_version;
             news &= pending.trust.is_final()
@@ -424,7 +424,24 @@ impl Shelf {
         match settled.outcome {
             Outcome::Keep => {}
             Outcome::Put(object) => {
-                self.put(object, pending.stamp, &ready.values);
+                for (index, values) in self.indexes.iter_mut().zip(&ready.values) {
+                    match values {
+                        Some(values) => index.set(object.key(), values),
+                        None => index.remove(key),
+                    }
+                }
+                self.size.add(&object);
+                let stamp = pending.stamp;
+                match stored {
+                    Some(entry) => {
+                        self.size.subtract(&entry.object);
+                        *entry = Entry { object, stamp };
+                    }
+                    None => {
+                        let key = object.key().clone();
+                        self.objects.insert(key, Entry { object, stamp });
+                    }
+                }
                 applied.touched.push(key.clone());
             }
             Outcome::Remove => {
@@ -439,20 +456,6 @@ impl Shelf {
                 .map(|change| (change, pending.cause)),
         );
         removed
-    }
-
-    fn put(&mut self, object: Object, stamp: u64, values: &Values) {
-        let key = object.key().clone();
-        for (index, values) in self.indexes.iter_mut().zip(values) {
-            match values {
-                Some(values) => index.set(&key, values),
-                None => index.remove(&key),
-            }
-        }
-        self.size.add(&object);
-        if let Some(old) = self.objects.insert(key, Entry { object, stamp }) {
-            self.size.subtract(&old.object);
-        }
     }
 
     fn take(&mut self, key: &Key) -> Option<Object> {

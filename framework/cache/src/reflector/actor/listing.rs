@@ -148,6 +148,7 @@ impl Run {
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
             self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
+                opener.pack_at_once(self.core.is_behind());
                 let mut page = Page {
                     opener: &mut opener,
                     known: &known,

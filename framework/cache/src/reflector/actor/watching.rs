@@ -92,6 +92,7 @@ impl Run {
         let mut heard = opened;
         // the server ends the watch; one that does not has lost its connection
         let overdue = opened + timeout + self.options.answer;
+        let mut opener = self.core.opener().clone();
         loop {
             let silent = match listing {
                 Some(_) => heard + patience.allows(),
@@ -119,7 +120,8 @@ impl Run {
             for part in chunk.chunks(PARSE) {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
-                let opener = self.core.opener();
+                opener.pack_at_once(self.core.is_behind());
+                let opener = &opener;
                 if listing.is_some() {
                     let known = self.known();
                     splitter.push(part, &mut |line| {

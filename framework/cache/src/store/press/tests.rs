@@ -5,7 +5,7 @@ use crate::sync::lock;
 fn done(synced: bool, objects: usize) -> (Vec<usize>, Vec<usize>) {
     let (press, mut quoted, mut trained) = (Press::new(), Vec::new(), Vec::new());
     for objects in 0..objects {
-        lock(&press.0).referred += usize::from(objects > 200);
+        lock(&press.state).referred += usize::from(objects > 200);
         match press.due(objects, synced) {
             None => continue,
             Some(Due::Quote) => quoted.push(objects),

@@ -1,19 +1,40 @@
-use super::{Size, Values, store};
+use super::{Applied, Ready, Shelf, Size, Values, store};
+use crate::delta::Delta;
+use crate::delta_fifo::state::{Fifo, Step};
 use crate::key::Key;
 use crate::object::Object;
 use crate::store::IndexSpec;
 use crate::sync::write;
 
 fn object(namespace: &str, name: &str, node: &str) -> Object {
-    let json = serde_json::json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": "1"}, "spec": {"nodeName": node}});
+    let version = node.bytes().map(u64::from).sum::<u64>().to_string();
+    let json = serde_json::json!({"metadata": {"namespace": namespace, "name": name, "resourceVersion": version}, "spec": {"nodeName": node}});
     crate::envelope::open(json.to_string().as_bytes()).unwrap()
+}
+
+fn put(shelf: &mut Shelf, object: Object, values: Values) {
+    let mut fifo = Fifo::new(None, 0);
+    fifo.push(Delta::Seen(object), ());
+    for step in &fifo.pop(1).unwrap().steps {
+        if let Step::Key(key, pending) = step {
+            let ready = Ready {
+                object: None,
+                values: values.clone(),
+            };
+            shelf.apply(key, pending, &ready, None, &mut Applied::default());
+        }
+    }
 }
 
 #[test]
 fn a_namespace_is_read_without_its_neighbours() {
     let (writer, reader) = store();
     for (namespace, name) in [("b", "2"), ("a", "z"), ("b", "1"), ("b-c", "3"), ("c", "4")] {
-        write(&writer.shelf).put(object(namespace, name, "n"), 0, &Values::new());
+        put(
+            &mut write(&writer.shelf),
+            object(namespace, name, "n"),
+            Values::new(),
+        );
     }
     let names = |namespace| {
         reader
@@ -34,10 +55,10 @@ fn ten_thousand_names_that_come_and_go_leave_nothing_behind() {
     for number in 0..10_000 {
         let object = object("a", &number.to_string(), &format!("node-{number}"));
         let mut shelf = write(&writer.shelf);
-        shelf.put(
+        put(
+            &mut shelf,
             object.clone(),
-            0,
-            &vec![Some(vec![format!("node-{number}")])],
+            vec![Some(vec![format!("node-{number}")])],
         );
         shelf.take(object.key());
     }
@@ -50,10 +71,10 @@ fn an_object_moves_in_the_index_with_its_value() {
     let (mut writer, reader) = store();
     writer.add_index(reader.build(IndexSpec::path("spec.nodeName")));
     for node in ["n1", "n2"] {
-        write(&writer.shelf).put(
+        put(
+            &mut write(&writer.shelf),
             object("a", "pod", node),
-            0,
-            &vec![Some(vec![node.to_owned()])],
+            vec![Some(vec![node.to_owned()])],
         );
     }
     assert_eq!(
@@ -75,10 +96,10 @@ fn an_index_that_was_large_gives_its_memory_back() {
         let mut shelf = write(&writer.shelf);
         let object = |number: u32| object("a", &number.to_string(), "n");
         for number in 0..20_000 {
-            shelf.put(
+            put(
+                &mut shelf,
                 object(number),
-                0,
-                &vec![Some(vec![format!("node-{number}")])],
+                vec![Some(vec![format!("node-{number}")])],
             );
         }
         for number in 0..20_000 {
