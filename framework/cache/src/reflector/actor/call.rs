@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use boatswain_supervision::Clock;
 use bytes::Bytes;
 use form_urlencoded::Serializer;
-use futures::future::{Either, select};
+use futures::future::{Either, FutureExt, select};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
@@ -34,13 +34,34 @@ pub(super) struct Caller {
 }
 
 /// A body that is still arriving.
-pub(super) struct Body(kube::client::Body);
+pub(super) struct Body {
+    body: kube::client::Body,
+    /// What came while its reader was busy with the part before it.
+    ahead: Option<Result<Option<Bytes>, Failure>>,
+}
 
 impl Body {
-    /// The next bytes, or `None` at the end.
+    fn new(body: kube::client::Body) -> Self {
+        Self { body, ahead: None }
+    }
+
+    /// The next bytes, or `None` at the end. Asks for those behind them already: while the reader is busy with the one part, the connection reads the other.
+    ///
+    /// Nothing is lost if this is given up.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let part = match self.ahead.take() {
+            Some(part) => part,
+            None => self.read().await,
+        };
+        if let Ok(Some(_)) = part {
+            self.ahead = self.read().now_or_never();
+        }
+        part
+    }
+
+    async fn read(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            match self.0.frame().await {
+            match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(Failure::Transport(chain(&error))),
                 Some(Ok(frame)) => {
@@ -218,7 +239,7 @@ impl Caller {
         if response.status().is_success() {
             return match foreign(response.headers()) {
                 Some(what) => Err(Failure::Foreign(what)),
-                None => Ok(Body(response.into_body())),
+                None => Ok(Body::new(response.into_body())),
             };
         }
         Err(Failure::Refused(self.refusal(response).await))
@@ -230,7 +251,7 @@ impl Caller {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.parse().ok());
-        let mut body = Body(response.into_body());
+        let mut body = Body::new(response.into_body());
         // words are worth little: no failure is made of their absence
         let read = body.small(&self.clock, self.patience).await;
         Status::parse(code, seconds.map(Duration::from_secs), &read)
