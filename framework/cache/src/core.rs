@@ -311,13 +311,13 @@ impl InformerCore {
         &self.reader
     }
 
-    /// What objects go through when they arrive.
     /// Whether the indexer has enough to do, so that objects are better packed before they come to it.
     pub(crate) fn is_behind(&self) -> bool {
         let free = self.list_credits.available_permits() + self.watch_credits.available_permits();
         free + EASE < LIST_WINDOW + WATCH_WINDOW
     }
 
+    /// What objects go through when they arrive.
     pub(crate) fn opener(&self) -> &Opener {
         &self.opener
     }

@@ -201,6 +201,7 @@ mod redact;
 mod reference;
 mod reflector;
 mod selection;
+mod spare;
 mod status;
 mod store;
 mod subscription;

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
 use crate::object::{Object, Recall};
 use crate::selection::{Form, Selection};
+use crate::spare::spare;
 use crate::store::body::Body;
 use crate::store::memo::Memo;
 use crate::store::{Hand, Press};
@@ -30,9 +31,6 @@ thread_local! {
     /// Where an object that is packed at once is put together.
     static COPY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Buffers above this size are not kept by a thread.
-const SPARE: usize = 1 << 20;
 
 struct Rules {
     transform: Transform,
@@ -156,9 +154,7 @@ impl Opener {
                 match press.pack(Hand::Opener, &key, &copy) {
                     None => Body::plain(copy),
                     Some(packed) => {
-                        if copy.capacity() <= SPARE {
-                            COPY.set(copy);
-                        }
+                        COPY.set(spare(copy));
                         packed
                     }
                 }

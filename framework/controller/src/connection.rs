@@ -1,12 +1,14 @@
 //! The actor that finds the API server: says its version when it answers, and in one clear line why it does not.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
 use boatswain_supervision::{Clock, Context, Entropy, Link, supervised};
+
+use crate::sync::lock;
 
 /// What is known of the API server, for readiness and logs.
 #[derive(Clone)]
@@ -30,7 +32,7 @@ impl Connection {
     }
 
     fn version(&self) -> Option<String> {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*lock(&self.state) {
             State::Reached(version) => Some(version.clone()),
             _ => None,
         }
@@ -40,7 +42,7 @@ impl Connection {
     ///
     /// As long as the server has not answered yet: why.
     pub(crate) fn check(&self) -> Result<(), String> {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*lock(&self.state) {
             State::Unknown => Err(format!("no answer from {} yet", self.address)),
             State::Failed(cause) => Err(format!("cannot reach {}: {cause}", self.address)),
             State::Reached(_) => Ok(()),
@@ -48,7 +50,7 @@ impl Connection {
     }
 
     fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *lock(&self.state) = state;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -11,7 +11,7 @@ use boatswain_cache::{
 };
 use boatswain_supervision::Clock;
 
-use crate::error::StartError;
+use crate::{error::StartError, sync::lock};
 
 pub(crate) struct Informers {
     shared: SharedInformers,
@@ -164,7 +164,7 @@ pub(crate) fn checks(
     let lagging = Mutex::new(HashMap::<String, Instant>::new());
     move || {
         let (cores, now) = (cores(), clock.now());
-        let mut before = lagging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = lock(&lagging);
         let mut lagging = HashMap::new();
         let checked = names(&cores).into_iter().zip(&cores).map(|(name, core)| {
             let id = core.selection().id();

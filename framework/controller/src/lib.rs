@@ -46,6 +46,7 @@ mod runner;
 mod running;
 mod selected;
 mod signals;
+mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -27,6 +27,11 @@ async fn until(observer: &Observer, what: &str, is: impl Fn(&(bool, String)) -> 
     panic!("never {what}: {:?}", observer.live());
 }
 
+/// Starts or stops a manager, which takes a thread.
+async fn blocking<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(what).await.expect("joined")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reconcile_that_blocks_its_thread_is_named_by_healthz_for_as_long_as_it_does() {
     let server = TestServer::start().await.expect("a server");
@@ -45,10 +50,7 @@ async fn a_reconcile_that_blocks_its_thread_is_named_by_healthz_for_as_long_as_i
         ..Options::default()
     };
     let start = move || Manager::new(options).with(controller).spawn();
-    let manager = tokio::task::spawn_blocking(start)
-        .await
-        .expect("joined")
-        .expect("started");
+    let manager = blocking(start).await.expect("started");
     let observer = manager.observer().clone();
     let worker = "[-]threads failed: root/controllers/blocker/workers-";
     until(&observer, "named", |(live, page)| {
@@ -60,10 +62,8 @@ async fn a_reconcile_that_blocks_its_thread_is_named_by_healthz_for_as_long_as_i
         *live && page.contains("[+]threads ok")
     })
     .await;
-    tokio::task::spawn_blocking(|| manager.stop())
-        .await
-        .expect("joined")
-        .expect("an orderly stop");
+    let stopped = blocking(|| manager.stop()).await;
+    stopped.expect("an orderly stop");
     server.stop().await;
 }
 
@@ -113,10 +113,7 @@ async fn a_reconcile_that_blocks_its_thread_keeps_no_change_from_the_keys_of_oth
         ..Options::default()
     };
     let start = move || Manager::new(options).with(controller).spawn();
-    let manager = tokio::task::spawn_blocking(start)
-        .await
-        .expect("joined")
-        .expect("started");
+    let manager = blocking(start).await.expect("started");
     let patience = Duration::from_secs(60);
     let next = || {
         runs.recv_timeout(patience)
@@ -134,9 +131,7 @@ async fn a_reconcile_that_blocks_its_thread_keeps_no_change_from_the_keys_of_oth
     // half of them, about, belong to the other thread
     assert_ne!(next().1, blocked);
     drop(open);
-    tokio::task::spawn_blocking(|| manager.stop())
-        .await
-        .expect("joined")
-        .expect("an orderly stop");
+    let stopped = blocking(|| manager.stop()).await;
+    stopped.expect("an orderly stop");
     server.stop().await;
 }

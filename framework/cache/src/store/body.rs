@@ -7,6 +7,7 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::dictionary::{self, Dictionary};
+use crate::spare::spare;
 
 /// An object's JSON as it lies in memory. Only this file knows the forms; readers ask for JSON.
 #[derive(Clone)]
@@ -44,9 +45,6 @@ thread_local! {
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Buffers above this size are not kept by a thread.
-const SPARE: usize = 1 << 20;
-
 impl Packed {
     /// `None` if that is not possible or saves nothing.
     pub(crate) fn new(json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Option<Self> {
@@ -82,15 +80,9 @@ impl Packed {
                 let mut like = HEAD.take();
                 head.unpack(&mut like);
                 dictionary::unpack_like(&self.frame, &like, json);
-                spare(like, |like| HEAD.set(like));
+                HEAD.set(spare(like));
             }
         }
-    }
-}
-
-fn spare(buffer: Vec<u8>, keep: impl FnOnce(Vec<u8>)) {
-    if buffer.capacity() <= SPARE {
-        keep(buffer);
     }
 }
 
@@ -120,7 +112,7 @@ impl Body {
                 let mut json = UNPACKED.take();
                 packed.unpack(&mut json);
                 let found = look(&json);
-                spare(json, |json| UNPACKED.set(json));
+                UNPACKED.set(spare(json));
                 found
             }
         }

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use zstd_safe::{CCtx, CDict, DCtx, DDict, SafeResult};
 
+use crate::spare::spare;
+
 /// The fastest of the levels: the dictionary does most of the work, higher ones gain a few percent.
 const LEVEL: i32 = 1;
 /// Large enough for the ways of many workloads; larger ones gain little.
@@ -28,16 +30,16 @@ thread_local! {
 
 impl Dictionary {
     /// One that consists of some of the samples as they are: made in no time, and good for what is like them.
-    pub(crate) fn quote(samples: &[&[u8]]) -> Option<Self> {
+    pub(crate) fn quote(samples: &[Vec<u8>]) -> Option<Self> {
         let bytes: usize = samples.iter().map(|sample| sample.len()).sum();
         let quoted = samples.iter().step_by(bytes.div_ceil(SIZE).max(1));
-        let mut content = quoted.copied().collect::<Vec<_>>().concat();
+        let mut content = quoted.flatten().copied().collect::<Vec<_>>();
         content.truncate(SIZE);
         Self::of(&content)
     }
 
     /// Trains one on samples, which takes some 30 ms, and tries it with others. `None` if the samples have too little in common.
-    pub(crate) fn train(samples: &[&[u8]], others: &[&[u8]]) -> Option<Self> {
+    pub(crate) fn train(samples: &[Vec<u8>], others: &[Vec<u8>]) -> Option<Self> {
         let bytes = samples.concat();
         let sizes: Vec<_> = samples.iter().map(|sample| sample.len()).collect();
         let mut dictionary = vec![0; SIZE];
@@ -93,9 +95,7 @@ pub(super) fn pack(json: &[u8], packer: Option<&CDict<'static>>) -> Option<Box<[
             None => context.compress(&mut buffer[..], json, LEVEL),
         };
         let frame = buffer.get(..packed.ok()?)?.into();
-        if buffer.len() > 1 << 20 {
-            *buffer = Vec::new();
-        }
+        *buffer = spare(std::mem::take(buffer));
         Some(frame)
     })
 }

@@ -124,24 +124,17 @@ impl Press {
         let fit: Vec<_> = fit.collect();
         let stride = fit.len().div_ceil(SAMPLES).max(1);
         // only the part that is learned from: all of a hundred large objects at once would be gigabytes
-        let part = |object: &&Object| {
-            let body = object.body();
-            body.read(|json| json[..json.len().min(SAMPLE)].to_vec())
+        let parts = |first: usize, stride: usize| -> Vec<Vec<u8>> {
+            let part = |json: &[u8]| json[..json.len().min(SAMPLE)].to_vec();
+            let chosen = fit.iter().skip(first).step_by(stride);
+            chosen.map(|object| object.body().read(part)).collect()
         };
-        let samples: Vec<_> = fit.iter().copied().step_by(stride).collect();
-        let samples: Vec<_> = samples.iter().map(part).collect();
-        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        let samples = parts(0, stride);
         let enough = samples.len() >= SAMPLES / 4;
         let learned = match due {
             _ if !enough => None,
             Due::Quote => Dictionary::quote(&samples),
-            Due::Train | Due::Repack => {
-                let others = fit.iter().copied().skip(stride / 2).step_by(stride * 3);
-                let others: Vec<_> = others.collect();
-                let others: Vec<_> = others.iter().map(part).collect();
-                let others: Vec<_> = others.iter().map(Vec::as_slice).collect();
-                Dictionary::train(&samples, &others)
-            }
+            Due::Train | Due::Repack => Dictionary::train(&samples, &parts(stride / 2, stride * 3)),
         };
         let mut state = lock(&self.state);
         state.learned = stored;

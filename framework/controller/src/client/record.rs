@@ -107,7 +107,10 @@ impl Inner {
         let bytes = body.collect_bytes().await?;
         sent.is_known = true;
         self.note(&target, &method, code, &bytes);
-        if let (true, Some(from), Ok(now)) = (echoes, said.replaces(), envelope::open(&bytes)) {
+        if echoes
+            && let Some(from) = said.replaces()
+            && let Ok(now) = envelope::open(&bytes)
+        {
             let to = now.meta().resource_version.clone();
             self.surroundings.echoes.made(&self.key, from, to);
         }

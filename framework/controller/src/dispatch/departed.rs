@@ -2,10 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use boatswain_cache::{Key, Object};
+
+use crate::sync::lock;
 
 /// The most that are remembered: each is a whole object.
 const REMEMBERED: usize = 10_000;
@@ -72,7 +74,7 @@ impl Departed {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

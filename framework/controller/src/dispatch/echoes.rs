@@ -2,13 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use boatswain_cache::{Key, Version};
 
 use super::{Ended, Target};
-use crate::reconcile::{Causes, Outcome};
+use crate::{
+    reconcile::{Causes, Outcome},
+    sync::lock,
+};
 
 /// Changes of one key that are told apart between two runs.
 const HEARD: usize = 16;
@@ -111,7 +114,7 @@ impl Echoes {
 
 impl Book {
     fn keys(&self) -> MutexGuard<'_, HashMap<Key, Echo>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.keys)
     }
 }
 

@@ -4,13 +4,15 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use boatswain_cache::Key;
 use boatswain_workqueue::Lane;
 
 use super::{ParkedKey, ShardView, shard_of};
+
+use crate::sync::lock;
 
 /// What is asked for of one key; what is asked twice is asked once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Orders {
     fn give(&self, key: &Key, change: impl FnOnce(&mut Order)) {
         change(self.pending().entry(key.clone()).or_default());
         // a shard that is down looks when it starts
-        let bell = self.0.bell.lock().unwrap_or_else(PoisonError::into_inner);
+        let bell = lock(&self.0.bell);
         if let Some(ring) = &*bell {
             ring();
         }
@@ -48,19 +50,16 @@ impl Orders {
     }
 
     pub(super) fn attach(&self, ring: impl Fn() + Send + 'static) {
-        *self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ring));
+        *lock(&self.0.bell) = Some(Box::new(ring));
     }
 
     /// The shard has ended.
     pub(super) fn detach(&self) {
-        *self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.0.bell) = None;
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<Key, Order>> {
-        self.0
-            .pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.pending)
     }
 }
 

@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 
 use boatswain_cache::Key;
+
+use crate::sync::lock;
 
 /// A key that is parked: it failed by its object's fault too often, or its reconciler gave it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,6 @@ impl ParkedView {
     }
 
     fn keys(&self) -> MutexGuard<'_, BTreeMap<Key, ParkedKey>> {
-        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.keys)
     }
 }

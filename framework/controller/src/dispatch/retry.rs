@@ -4,7 +4,7 @@ use std::{
     fmt::Display,
     num::NonZeroU32,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,10 @@ use boatswain_workqueue::{
     limit::{Bucket, Exponential, FastSlow, Limiter, Limiters, Retry, client_go},
 };
 
-use crate::reconcile::{Fault, Outcome};
+use crate::{
+    reconcile::{Fault, Outcome},
+    sync::lock,
+};
 
 /// Runs of a key that may be lost, since it last succeeded, before each further one counts against it.
 const LOSSES: u16 = 2;
@@ -260,7 +263,7 @@ impl Retries {
 /// What `limiter` says; one that panics says what the default one would.
 fn delay(limiter: &Shared, retry: Retry) -> Duration {
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limiter = lock(limiter);
         limiter.delay(retry)
     }));
     asked.unwrap_or_else(|_| {

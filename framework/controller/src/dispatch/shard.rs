@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -19,7 +19,7 @@ use super::{
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
-use crate::reconcile::Causes;
+use crate::{reconcile::Causes, sync::lock};
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub(crate) struct Seat {
 impl Seat {
     /// Called by the workers' supervisor for each worker it starts.
     pub(crate) fn assign(&self, worker: Address<Worker>) {
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        *lock(&self.worker) = Some(worker);
     }
 
     fn free(&self) -> bool {
@@ -44,7 +44,7 @@ impl Seat {
 
     /// Hands over an activation. Where there is no worker it is dropped, and with it its ticket, which tells the shard.
     fn activate(&self, activate: Activate) {
-        if let Some(worker) = &*self.worker.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(worker) = &*lock(&self.worker) {
             worker.tell(activate);
         }
     }
@@ -85,11 +85,11 @@ impl From<Counts> for Value {
 
 impl ShardView {
     pub(crate) fn read(&self) -> Counts {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.counts)
     }
 
     fn show(&self, counts: Counts) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        *lock(&self.counts) = counts;
     }
 }
 
@@ -260,16 +260,19 @@ impl Shard {
         match added {
             Added::Coalesced | Added::Backoff => return,
             Added::Queued | Added::Dirty => {}
-            Added::Woken => {
-                self.berth.view.parked.remove(&key);
-                self.berth.limiter.tell(Timer::Void(key));
-            }
+            Added::Woken => self.waits_no_more(key),
             Added::Delayed(delay) => {
                 self.berth.view.parked.remove(&key);
                 self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
             }
         }
         self.core().metrics.added();
+    }
+
+    /// A key that waited, or was parked, is to run.
+    fn waits_no_more(&self, key: Key) {
+        self.berth.view.parked.remove(&key);
+        self.berth.limiter.tell(Timer::Void(key));
     }
 
     fn finish(&mut self, done: &KeyDone) {
@@ -333,8 +336,7 @@ impl Shard {
             if let Some(lane) = order.promote
                 && self.queue.promote(&key, lane, now)
             {
-                self.berth.view.parked.remove(&key);
-                self.berth.limiter.tell(Timer::Void(key));
+                self.waits_no_more(key);
             }
         }
         self.pump();

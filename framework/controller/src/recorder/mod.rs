@@ -9,7 +9,7 @@ mod state;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
@@ -17,6 +17,8 @@ use std::{
 pub(crate) use actor::RecorderActor;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 /// Notes that may wait for the API server; more are dropped and counted.
 const CAPACITY: usize = 1000;
@@ -111,6 +113,6 @@ impl Recorder {
     }
 
     fn notes(&self) -> MutexGuard<'_, VecDeque<Note>> {
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.notes)
     }
 }

@@ -1,7 +1,7 @@
 //! The actor that reads a subscription, maps changes and hands keys to their shards.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
     reconcile::Causes,
+    sync::lock,
 };
 
 /// Changes mapped in one go.
@@ -307,8 +308,4 @@ pub(super) fn hand_out(shards: &[Address<Shard>], keys: impl Iterator<Item = (Ke
             shard.tell(Enqueue(share));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

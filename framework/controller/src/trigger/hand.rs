@@ -3,11 +3,13 @@
 use std::{
     collections::BTreeMap,
     ops::Range,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use boatswain_cache::{Batch, Change, Key};
 use serde_json::{Value, json};
+
+use crate::sync::lock;
 
 /// The most names of changes set aside that are kept.
 const NAMED: usize = 1000;
@@ -91,6 +93,6 @@ impl Quarantine {
     }
 
     fn names(&self) -> MutexGuard<'_, BTreeMap<Key, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

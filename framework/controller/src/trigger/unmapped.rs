@@ -4,7 +4,7 @@
 //! not handed out again; one whose mapping fails waits with backoff and holds up no other.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,7 @@ use boatswain_workqueue::{
 };
 use tokio::sync::Notify;
 
-use crate::reconcile::Causes;
+use crate::{reconcile::Causes, sync::lock};
 
 /// The waits between attempts to map a change again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -111,7 +111,7 @@ impl Unmapped {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Key, News>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 

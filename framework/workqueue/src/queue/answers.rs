@@ -66,7 +66,9 @@ pub enum When {
 }
 
 impl When {
-    pub(crate) fn of<T: Ord>(self, present: T, asked: T) -> T {
+    /// The time that holds, of one there is and one that is asked for.
+    #[must_use]
+    pub fn of<T: Ord>(self, present: T, asked: T) -> T {
         match self {
             When::Earliest => present.min(asked),
             When::Latest => present.max(asked),

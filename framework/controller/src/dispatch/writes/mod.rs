@@ -6,13 +6,15 @@ mod ledger;
 use std::{
     collections::{HashMap, VecDeque},
     hash::BuildHasher as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
 use boatswain_cache::{InformerCore, Key, Object, Uid, Version, View};
 use boatswain_workqueue::Seeded;
 use ledger::{Judgement, Ledger, Mark, Place, Store};
+
+use crate::sync::lock;
 
 /// Keys are spread over so many locks.
 const BOOKS: usize = 16;
@@ -259,7 +261,7 @@ impl Writes {
     fn book(&self, key: &Key) -> MutexGuard<'_, Book> {
         let number = (Seeded::default().hash_one(key) >> 48) as usize % BOOKS;
         let book = self.books.get(number).unwrap_or(&self.books[0]);
-        book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(book)
     }
 
     /// Keys with anything remembered.

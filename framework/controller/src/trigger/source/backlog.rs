@@ -61,11 +61,7 @@ impl Backlog {
         let until = match self.times.until(&key) {
             None if self.times.len() >= self.capacity => return false,
             None => until,
-            Some(present) => match when {
-                When::Earliest => present.min(until),
-                When::Latest => present.max(until),
-                When::Replace => until,
-            },
+            Some(present) => when.of(present, until),
         };
         self.times.set(key, until);
         true

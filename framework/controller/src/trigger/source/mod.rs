@@ -4,7 +4,7 @@ mod actor;
 mod backlog;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,8 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Lane, When};
 use futures::stream::BoxStream;
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 /// Makes a channel by which a program lets keys of a controller run: the [`Source`] goes to [`Controller::source`](crate::Controller::source). `capacity`
 /// bounds the keys that wait in it, and, apart from those, the keys that have a time.
@@ -40,7 +42,8 @@ pub fn channel(capacity: usize) -> (Sender, Source) {
 ///
 /// # Guarantees
 ///
-/// - What was accepted leads to a run that begins later, whatever crashes meanwhile, as long as this process lives.
+/// - What was accepted leads to a run that begins later, whatever crashes meanwhile, as long as this process lives; but a key without an object in the
+///   cache is forgotten when its shard crashes before that run.
 /// - A key that waits is held once, however often it is sent: memory follows keys, not messages.
 #[derive(Clone)]
 pub struct Sender(Arc<Shared>);
@@ -118,7 +121,7 @@ impl Sender {
 
 impl Shared {
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.backlog)
     }
 }
 
