@@ -1,0 +1,223 @@
+//! What outlives every incarnation of the elector's actor: the elector, its fence, and what others may know of it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use boatswain_supervision::Clock;
+use tokio::sync::{Notify, watch};
+
+use super::{
+    Fence, LeaseTerms,
+    state::{Answer, Change, Elector, Step},
+};
+use crate::sync::lock;
+
+/// Which Lease it is about, and on which terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseOptions {
+    /// The Lease's name.
+    pub name: String,
+    /// The namespace it is in.
+    pub namespace: String,
+    /// Who we are. Must differ from that of every other replica that ever was.
+    pub identity: String,
+    /// How long it lasts and how often it is renewed.
+    pub terms: LeaseTerms,
+}
+
+/// What is known of a lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseStatus {
+    /// Who we are.
+    pub identity: String,
+    /// Who held it when it was last seen; nobody, or not seen yet, where absent.
+    pub holder: Option<String>,
+    /// Whether we lead.
+    pub leads: bool,
+    /// How often we have come to lead since the process began: the number of the term while we lead.
+    pub term: u64,
+    /// How often the lease has changed hands, as it says itself.
+    pub transitions: i32,
+    /// How long the last successful renewal took.
+    pub renewal: Option<Duration>,
+    /// Renewals that had to read the lease first.
+    pub slow_renewals: u64,
+    /// Why the last request failed, if it did.
+    pub error: Option<String>,
+}
+
+/// Whether this process works or stands by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Standby,
+    /// With the number of the term, which differs from that of every earlier one in this process.
+    Leader(u64),
+}
+
+/// One lease, for as long as the process lives.
+#[derive(Clone)]
+pub(crate) struct Leadership(Arc<Inner>);
+
+struct Inner {
+    options: LeaseOptions,
+    state: Mutex<State>,
+    fence: Fence,
+    role: watch::Sender<Role>,
+    /// The elector's actor sleeps, and is to look again.
+    wake: Notify,
+}
+
+struct State {
+    elector: Elector,
+    status: LeaseStatus,
+}
+
+impl Leadership {
+    pub(crate) fn new(options: LeaseOptions) -> Self {
+        let status = LeaseStatus {
+            identity: options.identity.clone(),
+            ..LeaseStatus::default()
+        };
+        let elector = Elector::new(options.terms, options.identity.clone());
+        Self(Arc::new(Inner {
+            options,
+            state: Mutex::new(State { elector, status }),
+            fence: Fence::default(),
+            role: watch::Sender::new(Role::Standby),
+            wake: Notify::new(),
+        }))
+    }
+
+    pub(crate) fn options(&self) -> &LeaseOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.0.fence.clone()
+    }
+
+    /// Tells of every change of the role; the value is the present one.
+    pub(crate) fn role(&self) -> watch::Receiver<Role> {
+        self.0.role.subscribe()
+    }
+
+    pub(crate) fn status(&self) -> LeaseStatus {
+        lock(&self.0.state).status.clone()
+    }
+
+    /// # Errors
+    ///
+    /// When we lead by our own account, but the lease was not renewed for its duration and ten seconds more: the elector is stuck (client-go's rule).
+    pub(crate) fn check(&self, now: Duration) -> Result<(), String> {
+        let LeaseOptions {
+            name,
+            namespace,
+            terms,
+            ..
+        } = &self.0.options;
+        let renewed = lock(&self.0.state).elector.renewed();
+        match renewed.and_then(|renewed| now.checked_sub(renewed)) {
+            Some(ago) if ago > terms.duration + Duration::from_secs(10) => {
+                let (ago, duration) = (ago.as_secs(), terms.duration.as_secs());
+                Err(format!(
+                    "the lease {namespace}/{name} was renewed {ago} s ago and lasts {duration} s, and yet nobody has given it up: its actor is stuck"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the lease back if we hold it; nothing may be written from here on.
+    pub(crate) fn resign(&self) {
+        let change = |state: &mut State| {
+            state.elector.resign();
+            Vec::new()
+        };
+        self.change(change);
+        self.0.wake.notify_one();
+    }
+
+    /// The actor is a new one: what its predecessor had asked for is lost.
+    pub(super) fn interrupted(&self) {
+        lock(&self.0.state).elector.interrupted();
+    }
+
+    pub(super) async fn woken(&self) {
+        self.0.wake.notified().await;
+    }
+
+    pub(super) fn step(&self, clock: &Clock) -> (Step, Vec<Change>) {
+        let wall = jiff::Timestamp::try_from(clock.wall()).unwrap_or_default();
+        let mut step = Step::Rest;
+        let changes = self.change(|state| {
+            let (next, change) = state.elector.step(clock.boot(), wall);
+            step = next;
+            change.into_iter().collect()
+        });
+        (step, changes)
+    }
+
+    pub(super) fn read(&self, answer: Answer, clock: &Clock, chance: f64) -> Vec<Change> {
+        self.change(|state| {
+            state.note(&answer);
+            state.elector.read(answer, clock.boot(), chance)
+        })
+    }
+
+    pub(super) fn wrote(
+        &self,
+        answer: Answer,
+        sent: Duration,
+        clock: &Clock,
+        chance: f64,
+    ) -> Vec<Change> {
+        self.change(|state| {
+            state.note(&answer);
+            let now = clock.boot();
+            if matches!(answer, Answer::Lease(_)) {
+                state.status.renewal = Some(now.saturating_sub(sent));
+            }
+            state.elector.wrote(answer, sent, now, chance)
+        })
+    }
+
+    /// Changes the elector, then what follows from it: the fence first, so that nobody who learns of a role finds the fence of another.
+    fn change(&self, change: impl FnOnce(&mut State) -> Vec<Change>) -> Vec<Change> {
+        let mut state = lock(&self.0.state);
+        let led = state.elector.leads();
+        let changes = change(&mut state);
+        match state.elector.fence() {
+            Some(until) => self.0.fence.open(until),
+            None => self.0.fence.close(),
+        }
+        let leads = state.elector.leads();
+        if leads && !led {
+            state.status.term += 1;
+        }
+        let State { elector, status } = &mut *state;
+        status.leads = leads;
+        status.holder = elector.holder().map(str::to_owned);
+        status.transitions = elector.transitions();
+        status.slow_renewals = elector.slow;
+        let role = if leads {
+            Role::Leader(status.term)
+        } else {
+            Role::Standby
+        };
+        self.0
+            .role
+            .send_if_modified(|present| std::mem::replace(present, role) != role);
+        changes
+    }
+}
+
+impl State {
+    fn note(&mut self, answer: &Answer) {
+        self.status.error = match answer {
+            Answer::Failed(why) => Some(why.clone()),
+            Answer::Lease(_) | Answer::Absent | Answer::Conflict => None,
+        };
+    }
+}

@@ -1,0 +1,220 @@
+//! Replicas against a server, with clocks of their own, lost requests and answers, and pauses: never may two write.
+
+use boatswain_supervision::Entropy;
+
+use super::*;
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// A request that is on its way, and when what happens next.
+enum Flight {
+    /// To the server, which acts on it when it arrives.
+    Going(Step, Duration, Boot),
+    /// Back with its answer; absent where it is lost.
+    Coming(Option<Answer>, bool, Duration, Boot),
+}
+
+struct Replica {
+    elector: Elector,
+    /// What its clock shows beyond the true time, and how much faster it goes.
+    offset: Duration,
+    rate: f64,
+    flight: Option<Flight>,
+    /// Until when in true time it gets no processor.
+    asleep: Duration,
+    /// When it gives up waiting, by its own clock.
+    patience: Boot,
+}
+
+impl Replica {
+    fn clock(&self, now: Duration) -> Boot {
+        self.offset + now.mul_f64(self.rate)
+    }
+
+    fn may_write(&self, now: Duration) -> bool {
+        let fence = self.elector.fence();
+        fence.is_some_and(|until| self.clock(now) < until)
+    }
+}
+
+#[derive(Default)]
+struct Server {
+    lease: Option<Box<Lease>>,
+    version: u64,
+}
+
+impl Server {
+    fn act(&mut self, step: Step) -> Answer {
+        match step {
+            Step::Read(_) => self.lease.clone().map_or(Answer::Absent, Answer::Lease),
+            Step::Write(mut lease, _) => {
+                let asked = lease.metadata.resource_version.as_deref();
+                let present = self.lease.as_ref();
+                let present = present.and_then(|lease| lease.metadata.resource_version.as_deref());
+                match (asked, present) {
+                    (Some(_), None) => return Answer::Absent,
+                    (asked, present) if asked != present => return Answer::Conflict,
+                    _ => {}
+                }
+                self.version += 1;
+                lease.metadata.resource_version = Some(self.version.to_string());
+                self.lease = Some(lease.clone());
+                Answer::Lease(lease)
+            }
+            Step::Wait(_) | Step::Rest => unreachable!("not for the server"),
+        }
+    }
+}
+
+struct World {
+    entropy: Entropy,
+    server: Server,
+    replicas: Vec<Replica>,
+    gained: usize,
+    /// Out of reach for everybody until then.
+    away: Duration,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let entropy = Entropy::seeded(seed);
+        let replicas = (0..3)
+            .map(|i| Replica {
+                elector: elector(&format!("replica-{i}")),
+                offset: Duration::from_secs((entropy.unit() * 1e7) as u64),
+                // client-go's assumption: rates differ by less than duration / deadline
+                rate: 0.98 + 0.04 * entropy.unit(),
+                flight: None,
+                asleep: Duration::ZERO,
+                patience: Boot::ZERO,
+            })
+            .collect();
+        Self {
+            entropy,
+            server: Server::default(),
+            replicas,
+            gained: 0,
+            away: Duration::ZERO,
+        }
+    }
+
+    /// How long a message is on its way: mostly short, sometimes longer than anybody waits.
+    fn delay(&self) -> Duration {
+        let longest = if self.entropy.unit() < 0.05 {
+            12_000.0
+        } else {
+            200.0
+        };
+        Duration::from_millis(1 + (self.entropy.unit() * longest) as u64)
+    }
+
+    fn turn(&mut self, i: usize, now: Duration) {
+        // a request that was sent reaches the server whatever becomes of its sender
+        if let Some(Flight::Going(_, arrives, _)) = &self.replicas[i].flight
+            && *arrives <= now
+            && let Some(Flight::Going(step, _, sent)) = self.replicas[i].flight.take()
+        {
+            let is_read = matches!(step, Step::Read(_));
+            let lost = self.entropy.unit() < 0.03 || now < self.away;
+            let answer = (!lost || self.entropy.unit() < 0.5).then(|| self.server.act(step));
+            let answer = answer.filter(|_| !lost);
+            let back = now + self.delay();
+            self.replicas[i].flight = Some(Flight::Coming(answer, is_read, back, sent));
+        }
+        if self.replicas[i].asleep > now {
+            return;
+        }
+        let chance = self.entropy.unit();
+        let replica = &mut self.replicas[i];
+        let clock = replica.clock(now);
+        let (answer, is_read, sent) = match &replica.flight {
+            Some(Flight::Coming(Some(answer), is_read, back, sent)) if *back <= now => {
+                (answer.clone(), *is_read, *sent)
+            }
+            Some(Flight::Coming(_, is_read, _, sent)) if clock >= replica.patience => {
+                (Answer::Failed("no answer".into()), *is_read, *sent)
+            }
+            Some(_) => return,
+            None => return self.ask(i, now),
+        };
+        replica.flight = None;
+        let changes = if is_read {
+            replica.elector.read(answer, clock, chance)
+        } else {
+            replica.elector.wrote(answer, sent, clock, chance)
+        };
+        self.gained += changes.iter().filter(|c| **c == Change::Gained).count();
+    }
+
+    fn ask(&mut self, i: usize, now: Duration) {
+        let arrives = now + self.delay();
+        let replica = &mut self.replicas[i];
+        let clock = replica.clock(now);
+        let (step, _) = replica.elector.step(clock, Timestamp::UNIX_EPOCH + now);
+        if let Step::Read(within) | Step::Write(_, within) = &step {
+            replica.patience = clock + *within;
+            replica.flight = Some(Flight::Going(step, arrives, clock));
+        }
+    }
+
+    fn writers(&self, now: Duration) -> usize {
+        self.replicas.iter().filter(|r| r.may_write(now)).count()
+    }
+}
+
+#[test]
+fn never_may_two_write_whatever_their_clocks_show_and_however_long_they_sleep() {
+    let seed = std::env::var("BOATSWAIN_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seeds = seed.map_or(0..200, |seed| seed..seed + 1);
+    let mut gained = 0;
+    for seed in seeds {
+        let mut world = World::new(seed);
+        let mut now = Duration::ZERO;
+        // ten minutes
+        while now < 600 * SECOND {
+            now += 20 * MILLI;
+            if world.entropy.unit() < 0.000_5 {
+                let who = (world.entropy.unit() * 3.0) as usize;
+                world.replicas[who].asleep = now + SECOND.mul_f64(60.0 * world.entropy.unit());
+            }
+            if world.entropy.unit() < 0.000_1 {
+                world.away = now + SECOND.mul_f64(40.0 * world.entropy.unit());
+            }
+            if world.entropy.unit() < 0.000_1 {
+                let who = (world.entropy.unit() * 3.0) as usize;
+                // its actor is restarted: what was under way is lost
+                world.replicas[who].flight = None;
+                world.replicas[who].elector.interrupted();
+            }
+            for i in 0..3 {
+                world.turn(i, now);
+            }
+            let writers = world.writers(now);
+            assert!(
+                writers <= 1,
+                "seed {seed}: {writers} may write after {now:?}"
+            );
+        }
+        gained += world.gained;
+        // left alone there is a leader within two durations
+        world.away = Duration::ZERO;
+        world
+            .replicas
+            .iter_mut()
+            .for_each(|r| r.asleep = Duration::ZERO);
+        let calm = now + 60 * SECOND;
+        while world.writers(now) == 0 {
+            now += 20 * MILLI;
+            assert!(now < calm, "seed {seed}: nobody leads");
+            for i in 0..3 {
+                world.turn(i, now);
+            }
+        }
+    }
+    assert!(
+        seed.is_some() || gained > 400,
+        "only {gained} changes of leaders: nothing was tried"
+    );
+}
