@@ -16,14 +16,17 @@ use hyper_util::client::{
     proxy::matcher::{Intercept, Matcher},
 };
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
+use kube::client::{Body, ConfigExt as _, DynBody};
 use tokio::runtime::Handle;
 use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _, util::BoxService};
 
+mod gated;
 mod runtime;
 #[cfg(test)]
 mod tests;
 
+pub use gated::Gate;
+use gated::Gating;
 use runtime::OnRuntimeLayer;
 
 /// How connections are made and how dead ones are found.
@@ -96,13 +99,17 @@ pub fn connect(
     options: &ConnectOptions,
     io: &Handle,
 ) -> Result<kube::Client, kube::Error> {
-    let builder = transport(config, options, io)?;
+    let namespace = config.default_namespace.clone();
+    let transport = transport(config, options, None, io)?;
     // a client keeps a task of its own
     let _entered = io.enter();
-    Ok(builder.build())
+    Ok(kube::Client::new(transport, namespace))
 }
 
-/// As [`connect`], for those who put layers of their own around it. Build it inside of `io`.
+/// What [`connect`] makes a client of, for those who put layers of their own around it.
+///
+/// With a `gate` nothing is written to any of its connections once that is closed: not what was on its way when it closed, nor what waited in a process that
+/// was stopped and went on. A connection that met a closed gate is broken; the next request opens another.
 ///
 /// # Errors
 ///
@@ -110,11 +117,12 @@ pub fn connect(
 pub fn transport(
     config: kube::Config,
     options: &ConnectOptions,
+    gate: Option<Gate>,
     io: &Handle,
-) -> Result<ClientBuilder<Transport>, kube::Error> {
+) -> Result<Transport, kube::Error> {
     // kube's layers may start tasks
     let _entered = io.enter();
-    let tcp = tcp(options);
+    let tcp = Gating::new(tcp(options), gate);
     let env = |name: &str| std::env::var(name).ok();
     let Some(proxy) = proxy(&config, env)? else {
         let https = config.rustls_https_connector_with_connector(tcp)?;
@@ -213,7 +221,7 @@ fn finish<C>(
     mut connector: TimeoutConnector<C>,
     config: kube::Config,
     io: &Handle,
-) -> Result<ClientBuilder<Transport>, kube::Error>
+) -> Result<Transport, kube::Error>
 where
     TimeoutConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
@@ -233,10 +241,7 @@ where
         .service(http)
         .map_response(|answer| answer.map(plain));
     let service = OnRuntimeLayer::new(io.clone()).layer(service.boxed());
-    Ok(ClientBuilder::new(
-        service.boxed(),
-        config.default_namespace,
-    ))
+    Ok(service.boxed())
 }
 
 /// A body without the type of its connection.

@@ -18,13 +18,15 @@ use kube::client::Body;
 use tokio::runtime::Handle;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use crate::reconcile::Fault;
+use crate::{leader::Fence, reconcile::Fault};
 
 mod fault;
+mod fencing;
 mod record;
 mod refusal;
 
 pub(crate) use fault::{fault_of, fault_of_read};
+pub(crate) use fencing::Fencing;
 pub(crate) use record::recording;
 use refusal::RefusalLayer;
 
@@ -163,7 +165,7 @@ impl Default for ClientLimits {
 }
 
 /// Builds the client: every request is driven on `io`, a runtime that outlives every arbiter, so that no connection dies with
-/// the thread that happened to open it.
+/// the thread that happened to open it. With a `fence` nothing but reads passes while it is closed.
 ///
 /// # Errors
 ///
@@ -173,11 +175,21 @@ pub(crate) fn connect(
     options: &ConnectOptions,
     limits: ClientLimits,
     clock: Clock,
+    fence: Option<Fence>,
     io: &Handle,
 ) -> Result<kube::Client, kube::Error> {
-    let transport = boatswain_cache::transport(config, options, io)?;
+    let namespace = config.default_namespace.clone();
+    let reads = boatswain_cache::transport(config.clone(), options, None, io)?;
+    let transport = match fence {
+        Some(fence) => {
+            let gate = fence.gate(clock.clone());
+            let writes = boatswain_cache::transport(config, options, Some(gate), io)?;
+            Fencing::new(fence, clock.clone(), reads, writes).boxed()
+        }
+        None => reads,
+    };
     let _entered = io.enter();
-    Ok(transport
+    Ok(kube::client::ClientBuilder::new(transport, namespace)
         .with_layer(&RefusalLayer)
         .with_layer(&LimitLayer::new(limits, clock))
         .build())

@@ -187,6 +187,7 @@ fn run_to_end<S: Future<Output = &'static str>>(
             &options.connections,
             options.limits,
             clock.clone(),
+            None,
             io.handle(),
         )
         .map_err(|error| StartError::Client {

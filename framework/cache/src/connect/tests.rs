@@ -360,3 +360,53 @@ fn a_request_runs_on_the_io_runtime_and_ends_with_its_caller() {
     let error = here.block_on(panics.oneshot(ask("/")));
     assert!(error.is_err(), "a panic is the failure of one request");
 }
+
+#[test]
+fn what_meets_a_closed_gate_is_not_sent_and_breaks_its_connection() {
+    let (heard, hears) = std::sync::mpsc::channel();
+    let heard = std::sync::Mutex::new(heard);
+    let (address, accepted) = server(move |mut stream| {
+        let heard = heard.lock().unwrap().clone();
+        while let Some(head) = head(&mut stream) {
+            heard.send(head).unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                .unwrap();
+        }
+    });
+    let io = io();
+    let open = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let asked = open.clone();
+    let gate: Gate = Arc::new(move || asked.load(Ordering::SeqCst));
+    let client = {
+        let options = ConnectOptions::default();
+        let _entered = io.enter();
+        let config = config(&format!("http://{address}"));
+        let transport = transport(config, &options, Some(gate), io.handle()).unwrap();
+        kube::Client::new(transport, "default")
+    };
+    assert_eq!(io.block_on(status(&client)).unwrap(), 200);
+    open.store(false, Ordering::SeqCst);
+    for _ in 0..3 {
+        let error = io.block_on(status(&client)).unwrap_err();
+        let mut causes = vec![error.to_string()];
+        let mut error: &dyn Error = &error;
+        while let Some(source) = error.source() {
+            causes.push(source.to_string());
+            error = source;
+        }
+        let last = causes.pop().unwrap();
+        assert!(last.contains("gate"), "{last} after {causes:?}");
+    }
+    open.store(true, Ordering::SeqCst);
+    assert_eq!(io.block_on(status(&client)).unwrap(), 200);
+    assert!(
+        accepted.load(Ordering::SeqCst) > 1,
+        "a broken connection was used again"
+    );
+    assert_eq!(
+        hears.try_iter().count(),
+        2,
+        "something was sent through a closed gate"
+    );
+}

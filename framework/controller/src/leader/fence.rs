@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use boatswain_supervision::Clock;
+
 /// Tells whether this process may still write as a leader: one atomic that the elector writes, and every fenced client reads last of all.
 ///
 /// It is open from a successful claim until nine tenths of the lease's duration after the *sending* of the last successful renewal, by the clock that
@@ -31,8 +33,14 @@ impl Fence {
         }
     }
 
+    /// For connections, which ask before every single write.
+    pub(crate) fn gate(&self, clock: Clock) -> boatswain_cache::Gate {
+        let fence = self.clone();
+        Arc::new(move || fence.check(clock.boot()).is_ok())
+    }
+
     /// Opens it until this moment of the boot clock.
-    pub(super) fn open(&self, until: Duration) {
+    pub(crate) fn open(&self, until: Duration) {
         let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         self.0.store(until, SeqCst);
     }
