@@ -55,7 +55,7 @@ impl Run {
         if self.embedded {
             return crate::embedded::run(self.manager);
         }
-        Manager::new(self.manager.into())
+        Manager::new(self.manager.options_or_exit())
             .with(crate::controller())
             .run()
     }

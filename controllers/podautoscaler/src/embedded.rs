@@ -25,7 +25,8 @@ const SCENE: [(&str, i32, i32); 2] = [("web", 1, 3), ("api", 4, 2)];
 
 /// Runs the controller against a simulated server until it is told to stop. Nothing needs to be installed.
 pub(crate) fn run(args: ManagerArgs) -> ExitCode {
-    boatswain::init_logging(args.log_format);
+    let options = args.options_or_exit();
+    boatswain::init_logging(options.log_format);
     let embedded = match Embedded::start() {
         Ok(embedded) => embedded,
         Err(error) => {
@@ -37,7 +38,7 @@ pub(crate) fn run(args: ManagerArgs) -> ExitCode {
     let _ = writeln!(io::stdout(), "KUBECONFIG={}", embedded.kubeconfig.display());
     let options = Options {
         kubeconfig: Some(embedded.kubeconfig.clone()),
-        ..args.into()
+        ..options
     };
     let code = Manager::new(options).with(crate::controller()).run();
     embedded.stop();

@@ -69,7 +69,7 @@ pub use error::{RunError, StartError};
 pub use leader::{Fenced, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
-pub use options::{LogFormat, ManagerArgs, Options};
+pub use options::{LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, Span};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;

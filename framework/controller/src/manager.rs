@@ -45,7 +45,8 @@ impl Manager {
         }
     }
 
-    /// A manager with the options given on the command line; prints help or a usage error and exits where clap would.
+    /// A manager with the options given on the command line, in the environment and in a file ([`ManagerArgs`]); prints help, the settings or a usage error and
+    /// exits where clap would.
     pub fn from_args() -> Self {
         /// Runs the controllers of this program until SIGTERM or Ctrl-C
         #[derive(Parser)]
@@ -53,7 +54,7 @@ impl Manager {
             #[command(flatten)]
             manager: ManagerArgs,
         }
-        Self::new(Cli::parse().manager.into())
+        Self::new(Cli::parse().manager.options_or_exit())
     }
 
     /// Adds a controller.

@@ -1,0 +1,338 @@
+//! The flags of every manager, and the one rule by which they, the environment and a file make its options.
+
+use std::{
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{LeaderOptions, LogFormat, Options, Span};
+use crate::{
+    client::ClientLimits,
+    leader::{LeaseTerms, TermsError},
+};
+
+/// The flags every manager understands; `#[command(flatten)]` them into your own.
+///
+/// Each can also stand in a file (`--config`, YAML or TOML, the flags' names as keys) and in the environment (`BOATSWAIN_` and the flag's name in capitals). What is
+/// said twice counts by one rule: defaults < file < environment < flags.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+// the doc comment is for authors: a program that flattens these has an introduction of its own
+#[command(about = None, long_about = None)]
+pub struct ManagerArgs {
+    /// Kubeconfig file of the cluster [default: KUBECONFIG, ~/.kube/config, or the in-cluster account]
+    #[arg(long, value_name = "PATH", env = "BOATSWAIN_KUBECONFIG")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", env = "BOATSWAIN_CONTEXT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Namespace to work in; may be repeated [default: all namespaces]
+    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1.., value_delimiter = ',', value_parser = namespace, env = "BOATSWAIN_NAMESPACE")]
+    #[serde(rename = "namespace", skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// How many objects are reconciled at once [default: 4]
+    #[arg(long, value_name = "N", value_parser = workers, env = "BOATSWAIN_WORKERS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
+    /// Address to serve /metrics, /healthz and /readyz on, for example 0.0.0.0:8080 [default: not served]
+    #[arg(long, value_name = "ADDR", env = "BOATSWAIN_LISTEN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// How long running reconciles may take to finish at a stop [default: 25s]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_GRACE_PERIOD")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_period: Option<Span>,
+    /// How long anything may block its thread until /healthz fails and names it [default: 30s]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_PATIENCE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Span>,
+    /// Requests to the API server per second in the long run; watches and leases are not counted [default: 50]
+    #[arg(long, value_name = "N", env = "BOATSWAIN_QPS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qps: Option<NonZeroU32>,
+    /// Requests to the API server that may go out at once [default: 100]
+    #[arg(long, value_name = "N", env = "BOATSWAIN_BURST")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<NonZeroU32>,
+    /// Let one of several replicas work, elected by a Lease; the others stand by [default: each works]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEADER_ELECT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader_elect: Option<bool>,
+    /// Name of the Lease [default: <first controller>-leader]
+    #[arg(long, value_name = "NAME", env = "BOATSWAIN_LEASE_NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_name: Option<String>,
+    /// Namespace of the Lease [default: the pod's own, else kube-system]
+    #[arg(long, value_name = "NS", value_parser = namespace, env = "BOATSWAIN_LEASE_NAMESPACE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_namespace: Option<String>,
+    /// How long others leave the lease alone after it was renewed, in whole seconds [default: 15s]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_LEASE_DURATION")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_duration: Option<Span>,
+    /// How long a leader tries to renew before it stands by; below nine tenths of the duration [default: 10s]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RENEW_DEADLINE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renew_deadline: Option<Span>,
+    /// How long between two tries to renew or acquire [default: 2s]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RETRY_PERIOD")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_period: Option<Span>,
+    /// How log lines are written; what is logged is set by RUST_LOG [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum, env = "BOATSWAIN_LOG_FORMAT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// File with any of these settings, YAML or (.toml) TOML; flags and environment overrule it
+    #[arg(long, value_name = "PATH", env = "BOATSWAIN_CONFIG")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Print the settings that flags, environment and file make together, as a file for --config, and exit
+    #[arg(long)]
+    #[serde(skip)]
+    pub print_config: bool,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// The file cannot be read.
+    #[error("cannot read the settings in {path}: {source}; check --config")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file says something that is not understood.
+    #[error("the settings in {path} are not understood: {cause}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        cause: String,
+    },
+    /// Times of the lease that contradict each other.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// Something about the lease is said, but no leader is elected.
+    #[error("--{0} is set, but no leader is elected: add --leader-elect")]
+    NoElection(&'static str),
+}
+
+impl ManagerArgs {
+    /// The options for a program that has just parsed its flags. Prints the settings and exits where `--print-config` asks for it; where they
+    /// cannot be used it says why in one line, on standard error, and exits with 2, as clap does.
+    pub fn options_or_exit(self) -> Options {
+        let ended = match self.print_config {
+            true => self.to_yaml().map(|text| {
+                print!("{text}");
+                std::process::exit(0)
+            }),
+            false => self.try_into(),
+        };
+        ended.unwrap_or_else(|error: OptionsError| {
+            eprintln!("error: {error}");
+            std::process::exit(2)
+        })
+    }
+
+    /// The settings with those of the file that `--config` names below them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, says something unknown, or says it wrongly.
+    pub fn with_file(self) -> Result<Self, OptionsError> {
+        match self.config.clone() {
+            Some(path) => Ok(self.over(read(&path)?)),
+            None => Ok(self),
+        }
+    }
+
+    /// Everything that is said here, and what `below` says where nothing is.
+    fn over(self, below: Self) -> Self {
+        let namespaces = match self.namespaces.is_empty() {
+            true => below.namespaces,
+            false => self.namespaces,
+        };
+        Self {
+            kubeconfig: self.kubeconfig.or(below.kubeconfig),
+            context: self.context.or(below.context),
+            namespaces,
+            workers: self.workers.or(below.workers),
+            listen: self.listen.or(below.listen),
+            grace_period: self.grace_period.or(below.grace_period),
+            patience: self.patience.or(below.patience),
+            qps: self.qps.or(below.qps),
+            burst: self.burst.or(below.burst),
+            leader_elect: self.leader_elect.or(below.leader_elect),
+            lease_name: self.lease_name.or(below.lease_name),
+            lease_namespace: self.lease_namespace.or(below.lease_namespace),
+            lease_duration: self.lease_duration.or(below.lease_duration),
+            renew_deadline: self.renew_deadline.or(below.renew_deadline),
+            retry_period: self.retry_period.or(below.retry_period),
+            log_format: self.log_format.or(below.log_format),
+            config: self.config,
+            print_config: self.print_config,
+        }
+    }
+
+    /// The settings with every default spelled out.
+    fn spelled_out(self) -> Self {
+        let Options {
+            workers,
+            grace,
+            patience,
+            limits,
+            log_format,
+            ..
+        } = Options::default();
+        let terms = LeaseTerms::default();
+        let elects = self.leader_elect == Some(true);
+        let of_lease = |time| elects.then_some(Span(time));
+        self.over(Self {
+            workers: Some(workers),
+            grace_period: Some(Span(grace)),
+            patience: patience.map(Span),
+            qps: Some(limits.qps),
+            burst: Some(limits.burst),
+            leader_elect: Some(false),
+            lease_duration: of_lease(terms.duration),
+            renew_deadline: of_lease(terms.deadline),
+            retry_period: of_lease(terms.retry),
+            log_format: Some(log_format),
+            ..Self::default()
+        })
+    }
+
+    /// What [`ManagerArgs::print_config`] asks for: the settings as YAML, every default spelled out.
+    ///
+    /// # Errors
+    ///
+    /// As [`ManagerArgs::with_file`], and when they cannot be used.
+    pub fn to_yaml(self) -> Result<String, OptionsError> {
+        let settings = self.with_file()?.spelled_out();
+        Options::try_from(settings.clone())?;
+        serde_saphyr::to_string(&settings).map_err(|error| OptionsError::File {
+            path: "-".into(),
+            cause: error.to_string(),
+        })
+    }
+
+    fn leader(&self) -> Result<Option<LeaderOptions>, OptionsError> {
+        if self.leader_elect != Some(true) {
+            let said = [
+                ("lease-name", self.lease_name.is_some()),
+                ("lease-namespace", self.lease_namespace.is_some()),
+                ("lease-duration", self.lease_duration.is_some()),
+                ("renew-deadline", self.renew_deadline.is_some()),
+                ("retry-period", self.retry_period.is_some()),
+            ];
+            return match said.into_iter().find(|(_, said)| *said) {
+                // said to be off beside them, they are left for the day it is on
+                Some((flag, _)) if self.leader_elect.is_none() => {
+                    Err(OptionsError::NoElection(flag))
+                }
+                _ => Ok(None),
+            };
+        }
+        let LeaseTerms {
+            duration,
+            deadline,
+            retry,
+        } = LeaseTerms::default();
+        let terms = LeaseTerms {
+            duration: self.lease_duration.map_or(duration, |time| time.0),
+            deadline: self.renew_deadline.map_or(deadline, |time| time.0),
+            retry: self.retry_period.map_or(retry, |time| time.0),
+        };
+        Ok(Some(LeaderOptions {
+            name: self.lease_name.clone(),
+            namespace: self.lease_namespace.clone(),
+            terms: terms.validate()?,
+        }))
+    }
+}
+
+/// The file's settings, and only those.
+fn read(path: &Path) -> Result<ManagerArgs, OptionsError> {
+    let text = std::fs::read_to_string(path).map_err(|source| OptionsError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let parsed: Result<ManagerArgs, String> = match path.extension() {
+        Some(extension) if extension == "toml" => toml::from_str(&text).map_err(|error| {
+            let at = error
+                .span()
+                .map(|span| text[..span.start].lines().count().max(1));
+            match at {
+                Some(line) => format!("line {line}: {}", error.message()),
+                None => error.message().to_owned(),
+            }
+        }),
+        _ if text.trim().is_empty() => Ok(ManagerArgs::default()),
+        _ => serde_saphyr::from_str(&text).map_err(|error| error.to_string()),
+    };
+    let complaint = |cause| OptionsError::File {
+        path: path.to_owned(),
+        cause,
+    };
+    let settings = parsed.map_err(complaint)?;
+    for name in settings.namespaces.iter().chain(&settings.lease_namespace) {
+        namespace(name).map_err(|cause| complaint(format!("namespace {name:?}: {cause}")))?;
+    }
+    if let Some(number) = settings.workers {
+        workers(&number.to_string()).map_err(|cause| complaint(format!("workers: {cause}")))?;
+    }
+    Ok(settings)
+}
+
+impl TryFrom<ManagerArgs> for Options {
+    type Error = OptionsError;
+
+    fn try_from(args: ManagerArgs) -> Result<Self, OptionsError> {
+        let args = args.with_file()?;
+        let leader = args.leader()?;
+        let default = Self::default();
+        Ok(Self {
+            kubeconfig: args.kubeconfig,
+            context: args.context,
+            namespaces: args.namespaces,
+            workers: args.workers.unwrap_or(default.workers),
+            listen: args.listen,
+            grace: args.grace_period.map_or(default.grace, |time| time.0),
+            patience: args.patience.map_or(default.patience, |time| Some(time.0)),
+            limits: ClientLimits {
+                qps: args.qps.unwrap_or(default.limits.qps),
+                burst: args.burst.unwrap_or(default.limits.burst),
+                ..default.limits
+            },
+            leader,
+            log_format: args.log_format.unwrap_or(default.log_format),
+            ..default
+        })
+    }
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1000) => Ok(n),
+        _ => Err("expected a number from 1 to 1000".into()),
+    }
+}
+
+/// A namespace is a DNS label (RFC 1123).
+fn namespace(text: &str) -> Result<String, String> {
+    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
+    let ends = [text.bytes().next(), text.bytes().last()];
+    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
+    }
+}

@@ -1,0 +1,85 @@
+//! What can be set for a manager: plain values, and how they come from flags, the environment and a file.
+
+mod args;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+pub use args::{ManagerArgs, OptionsError};
+use boatswain_cache::ConnectOptions;
+use serde::{Deserialize, Serialize};
+pub use span::Span;
+
+use crate::{client::ClientLimits, leader::LeaseTerms};
+
+/// Options of a [`Manager`](crate::Manager).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The kubeconfig file; without it `KUBECONFIG`, `~/.kube/config` or the in-cluster account is used.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use instead of its current one.
+    pub context: Option<String>,
+    /// The namespaces to work in; all where empty.
+    pub namespaces: Vec<String>,
+    /// How many keys each controller may reconcile at once unless it says otherwise, 4 by default.
+    pub workers: usize,
+    /// Where `/metrics`, `/healthz` and `/readyz` are served; nowhere by default.
+    pub listen: Option<SocketAddr>,
+    /// How long running reconciles may take to finish at a stop, 25 s by default.
+    pub grace: Duration,
+    /// How long anything may be inside one turn, or leave its messages, before it counts as blocked or hung, 30 s by default; absent: for ever.
+    ///
+    /// What blocks its thread, such as a reconcile that waits without `await`, is named by `/healthz`, which then fails, so that the
+    /// kubelet restarts the process; what hangs otherwise is killed and restarted.
+    pub patience: Option<Duration>,
+    /// How connections to the API server are made, and how soon a dead one is found: within 30 s by default.
+    pub connections: ConnectOptions,
+    /// Limits of the client all controllers share.
+    pub limits: ClientLimits,
+    /// Whether, and how, one of several replicas is elected to work; by default each process works. See [`LeaderOptions`].
+    pub leader: Option<LeaderOptions>,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+}
+
+/// How replicas agree on the one that works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaderOptions {
+    /// The name of the Lease, by default that of the manager's first controller followed by `-leader`.
+    pub name: Option<String>,
+    /// The namespace of the Lease: by default the pod's own, and `kube-system` outside of a cluster.
+    pub namespace: Option<String>,
+    /// How long the lease lasts and how often it is renewed.
+    pub terms: LeaseTerms,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            namespaces: Vec::new(),
+            workers: 4,
+            listen: None,
+            grace: Duration::from_secs(25),
+            patience: Some(Duration::from_secs(30)),
+            connections: ConnectOptions::default(),
+            limits: ClientLimits::default(),
+            leader: None,
+            log_format: LogFormat::Text,
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line, for collectors.
+    Json,
+}

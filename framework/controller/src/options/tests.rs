@@ -1,0 +1,148 @@
+use std::{io::Write as _, time::Duration};
+
+use clap::Parser;
+
+use super::*;
+use crate::leader::TermsError;
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    manager: ManagerArgs,
+}
+
+fn args(words: &[&str]) -> ManagerArgs {
+    Cli::try_parse_from([&["test"], words].concat())
+        .expect("parses")
+        .manager
+}
+
+fn file(suffix: &str, text: &str) -> tempfile::TempPath {
+    let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.into_temp_path()
+}
+
+fn with_config(words: &[&str], path: &std::path::Path) -> Result<Options, OptionsError> {
+    let path = path.to_str().unwrap();
+    args(&[words, &["--config", path]].concat()).try_into()
+}
+
+#[test]
+fn nothing_said_is_the_defaults() {
+    assert_eq!(Options::try_from(args(&[])).unwrap(), Options::default());
+}
+
+#[test]
+fn flags_overrule_a_file_and_a_file_overrules_defaults() {
+    for (suffix, text) in [
+        (
+            ".yaml",
+            "workers: 7\nqps: 20\ngrace-period: 1m30s\nnamespace: [shop]\n",
+        ),
+        (
+            ".toml",
+            "workers = 7\nqps = 20\ngrace-period = \"1m30s\"\nnamespace = [\"shop\"]\n",
+        ),
+    ] {
+        let file = file(suffix, text);
+        let options = with_config(&["--workers", "9"], &file).unwrap();
+        assert_eq!(options.workers, 9);
+        assert_eq!(options.limits.qps.get(), 20);
+        assert_eq!(options.limits.burst.get(), 100);
+        assert_eq!(options.grace, Duration::from_secs(90));
+        assert_eq!(options.namespaces, ["shop"]);
+    }
+}
+
+#[test]
+fn every_flag_is_also_a_setting_of_the_environment() {
+    use clap::CommandFactory as _;
+    for arg in Cli::command().get_arguments() {
+        let id = arg.get_id().as_str();
+        if ["print_config", "help"].contains(&id) {
+            continue;
+        }
+        let long = arg.get_long().unwrap_or_default();
+        let expected = format!("BOATSWAIN_{}", long.to_uppercase().replace('-', "_"));
+        let env = arg.get_env().and_then(|name| name.to_str());
+        assert_eq!(env, Some(expected.as_str()), "--{long}");
+    }
+}
+
+#[test]
+fn what_a_file_says_wrongly_is_told_with_its_place() {
+    for (suffix, text, words) in [
+        (".yaml", "wokers: 7\n", "wokers"),
+        (".yaml", "workers: many\n", "1"),
+        (".yaml", "workers: 0\n", "from 1 to 1000"),
+        (".yaml", "grace-period: soon\n", "no duration"),
+        (".yaml", "namespace: [Shop]\n", "lower case"),
+        (".toml", "\nqps = 0\n", "line 2"),
+        (".toml", "\nwokers = 7\n", "wokers"),
+        (".toml", "workers", "line 1"),
+    ] {
+        let file = file(suffix, text);
+        let error = with_config(&[], &file).unwrap_err().to_string();
+        assert!(error.contains(words), "{text:?}: {error}");
+        assert!(error.contains(file.to_str().unwrap()), "{error}");
+    }
+    let error = with_config(&[], "/nonexistent/crew.yaml".as_ref()).unwrap_err();
+    assert!(error.to_string().contains("--config"), "{error}");
+}
+
+#[test]
+fn settings_that_are_printed_are_read_back_as_the_same() {
+    let said = args(&[
+        "--leader-elect",
+        "--lease-duration",
+        "30s",
+        "-n",
+        "a",
+        "b",
+        "--listen",
+        "0.0.0.0:8080",
+    ]);
+    let text = said.clone().to_yaml().unwrap();
+    let file = file(".yaml", &text);
+    let read = with_config(&[], &file).unwrap();
+    assert_eq!(read, said.try_into().unwrap());
+    assert!(text.contains("lease-duration: 30s"), "{text}");
+    assert!(
+        text.contains("renew-deadline: 10s"),
+        "defaults are spelled out: {text}"
+    );
+    assert_eq!(read.leader.unwrap().terms.duration, Duration::from_secs(30));
+}
+
+#[test]
+fn an_election_is_asked_for_in_one_word() {
+    let leader = |words: &[&str]| Options::try_from(args(words)).map(|options| options.leader);
+    assert_eq!(
+        leader(&["--leader-elect"]).unwrap(),
+        Some(LeaderOptions::default())
+    );
+    assert_eq!(
+        leader(&["--leader-elect=false", "--lease-name", "x"]).unwrap(),
+        None
+    );
+    assert!(matches!(
+        leader(&["--lease-name", "x"]),
+        Err(OptionsError::NoElection("lease-name"))
+    ));
+    let error = leader(&["--leader-elect", "--renew-deadline", "14s"]).unwrap_err();
+    assert!(matches!(
+        error,
+        OptionsError::Terms(TermsError::Deadline { .. })
+    ));
+}
+
+#[test]
+fn durations_read_as_they_are_written() {
+    for text in ["15s", "1m30s", "500ms", "2h", "1h1m1s", "0s"] {
+        assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+    }
+    for text in ["", "soon", "-5s", "15", "1e9999h"] {
+        assert!(text.parse::<Span>().is_err(), "{text:?}");
+    }
+}
