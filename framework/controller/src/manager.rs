@@ -26,7 +26,7 @@ use crate::{
     recorder::{Recorder, RecorderActor},
     running::{Handle, Observer, Running},
     signals,
-    telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
+    telemetry::{Roster, Telemetry, TelemetryActor, bind, register_controllers, register_informers, register_recorder},
 };
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.
@@ -283,13 +283,15 @@ impl Launch {
                 ..InformerOptions::default()
             },
         );
+        let roster = Roster::default();
+        register_controllers(&roster, &clock, &telemetry.registry)?;
         let mut yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
             crew: crew.clone(),
             recorder: recorder.clone(),
-            registry: telemetry.registry.clone(),
+            roster: roster.clone(),
             informers: Informers::new(shared.clone(), options.namespaces),
             concurrency: options.workers,
             grace: options.grace,

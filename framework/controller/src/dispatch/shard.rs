@@ -12,10 +12,9 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture a
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
-use serde_json::{Value, json};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Timer, Worker,
+    Counts, DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Tally, Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
@@ -56,31 +55,6 @@ pub(crate) struct ShardView {
     counts: Arc<Mutex<Counts>>,
     pub(super) parked: ParkedView,
     pub(super) orders: Orders,
-}
-
-/// Keys of a shard by what they do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) queued: usize,
-    pub(crate) running: usize,
-    pub(crate) waiting: usize,
-    pub(crate) parked: usize,
-    pub(crate) high_water: usize,
-}
-
-impl From<Counts> for Value {
-    fn from(counts: Counts) -> Self {
-        let Counts {
-            queued,
-            running,
-            waiting,
-            parked,
-            high_water,
-        } = counts;
-        json!({
-            "queued": queued, "running": running, "waiting": waiting, "parked": parked, "queued_high_water": high_water,
-        })
-    }
 }
 
 impl ShardView {
@@ -164,6 +138,10 @@ impl Shard {
         &self.berth.core
     }
 
+    fn tally(&self) -> &Tally {
+        self.core().metrics.tally(self.berth.index)
+    }
+
     fn pump(&mut self) {
         self.pump_with(None);
     }
@@ -174,13 +152,7 @@ impl Shard {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
-        self.berth.view.show(Counts {
-            queued: self.queue.queued(),
-            running: self.queue.running(),
-            waiting: self.queue.waiting(),
-            parked: self.queue.parked(),
-            high_water: self.queue.high_water(),
-        });
+        self.berth.view.show(Counts::of(&self.queue));
     }
 
     fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {
@@ -206,8 +178,7 @@ impl Shard {
             self.berth.own.tell(Hold(run.key));
             return true;
         }
-        self.core()
-            .metrics
+        self.tally()
             .queued_for(now.saturating_duration_since(run.queued_at));
         let causes = match run.cause {
             _ if run.streak != Streak::default() => {
@@ -262,11 +233,12 @@ impl Shard {
             Added::Queued | Added::Dirty => {}
             Added::Woken => self.waits_no_more(key),
             Added::Delayed(delay) => {
+                self.tally().delayed();
                 self.berth.view.parked.remove(&key);
                 self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
             }
         }
-        self.core().metrics.added();
+        self.tally().added();
     }
 
     /// A key that waited, or was parked, is to run.
@@ -283,6 +255,7 @@ impl Shard {
         let verdict = core.let_go(&done.key, verdict);
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
+                self.tally().delayed();
                 self.berth
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
