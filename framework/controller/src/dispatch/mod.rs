@@ -22,7 +22,7 @@ use boatswain_workqueue::{Delay, Lane, Seeded};
 pub(crate) use self::{
     closing::Closing,
     core::{DispatchCore, Runner},
-    departed::Departed,
+    departed::{Departed, LetGo},
     echoes::Echoes,
     in_flight::InFlight,
     limiter::LimiterActor,
