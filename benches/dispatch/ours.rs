@@ -51,9 +51,11 @@ pub(crate) fn start(task: &Task, log: &'static Log) -> impl Contestant + use<> {
         log,
         sender: sender.clone(),
     };
-    let mut store = StoreOptions::default();
-    // the objects of the other are decoded, too
-    store.layout = Layout::typed::<ConfigMap>();
+    let store = StoreOptions {
+        // the objects of the other are decoded, too
+        layout: Layout::typed::<ConfigMap>(),
+        ..StoreOptions::default()
+    };
     let controller = Controller::<ConfigMap>::named("bench")
         .keep(store)
         .concurrency(16)
