@@ -14,7 +14,7 @@ use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Departed, Ended, InFlight, Permits, Retries};
+use super::{Closing, Departed, Ended, InFlight, LetGo, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -77,18 +77,23 @@ impl DispatchCore {
         self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
     }
 
-    /// What becomes of a key whose verdict is this: one whose object is gone is not parked, for nothing could wake it. It has had all of its attempts.
-    pub(crate) fn let_go(&self, key: &Key, verdict: Verdict) -> Verdict {
-        let (Verdict::Park(why), Some(last)) = (&verdict, self.departed.get(key)) else {
+    /// What becomes of a key whose run ended so: one whose object is gone is never parked, for nothing would wake it for good. What departed is forgotten
+    /// if a reconciler was told of it; what departed during the run is news, and its key is asked for or will be.
+    pub(crate) fn let_go(&self, key: &Key, ended: &Ended, verdict: Verdict) -> Verdict {
+        let Verdict::Park(why) = &verdict else {
             return verdict;
         };
         if !self.runner.is_gone(key) {
             return verdict;
         }
-        self.departed.settle(&last);
-        self.metrics.departed_let_go();
-        let controller = &self.name;
-        tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
+        let let_go = self.departed.let_go(key);
+        if let_go == LetGo::Forgotten {
+            self.metrics.departed_let_go();
+        }
+        if let_go != LetGo::Untold && !matches!(ended, Ended::Outcome(_)) {
+            let controller = &self.name;
+            tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
+        }
         Verdict::Done
     }
 

@@ -25,7 +25,7 @@ pub(crate) use self::{
     closing::Closing,
     core::{DispatchCore, Runner},
     counts::Counts,
-    departed::Departed,
+    departed::{Departed, LetGo},
     echoes::Echoes,
     in_flight::InFlight,
     limiter::LimiterActor,

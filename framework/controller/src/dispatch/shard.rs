@@ -252,7 +252,7 @@ impl Shard {
         let core = self.core();
         let chance = || core.entropy.unit();
         let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
-        let verdict = core.let_go(&done.key, verdict);
+        let verdict = core.let_go(&done.key, &done.ended, verdict);
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
                 self.tally().delayed();
