@@ -26,7 +26,10 @@ use crate::{
     recorder::{Recorder, RecorderActor},
     running::{Handle, Observer, Running},
     signals,
-    telemetry::{Roster, Telemetry, TelemetryActor, bind, register_controllers, register_informers, register_recorder},
+    telemetry::{
+        Roster, Telemetry, TelemetryActor, bind, register_controllers, register_informers,
+        register_recorder,
+    },
 };
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.

@@ -84,7 +84,11 @@ impl InFlight {
     /// How long what runs has been running: each of them.
     pub(crate) fn ages(&self, now: Instant) -> Vec<Duration> {
         let age = |since: Instant| now.saturating_duration_since(since);
-        self.0.since.iter().map(|entry| age(*entry.value())).collect()
+        self.0
+            .since
+            .iter()
+            .map(|entry| age(*entry.value()))
+            .collect()
     }
 }
 

@@ -14,7 +14,8 @@ use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
 
 use super::{
-    Counts, DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Tally, Timer, Worker,
+    Counts, DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Tally,
+    Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };

@@ -81,7 +81,10 @@ impl Totals {
 
     /// How many runs ended in one of these ways.
     pub(crate) fn ended(&self, endings: &[Ending]) -> u64 {
-        endings.iter().map(|&ending| self.ended[ending as usize]).sum()
+        endings
+            .iter()
+            .map(|&ending| self.ended[ending as usize])
+            .sum()
     }
 }
 
@@ -158,7 +161,18 @@ const S: u64 = 1_000 * MS;
 
 /// client-go's bounds for times in a queue, in nanoseconds: tens of ten.
 pub(crate) const QUEUE: &[u64] = &[
-    10, 100, US, 10 * US, 100 * US, MS, 10 * MS, 100 * MS, S, 10 * S, 100 * S, 1000 * S,
+    10,
+    100,
+    US,
+    10 * US,
+    100 * US,
+    MS,
+    10 * MS,
+    100 * MS,
+    S,
+    10 * S,
+    100 * S,
+    1000 * S,
 ];
 
 /// controller-runtime's bounds for a reconcile.
@@ -241,9 +255,15 @@ impl Sums {
     pub(crate) fn below(&self, bounds: &[u64]) -> Vec<(f64, u64)> {
         let below = |bound: u64| {
             let within = self.bounds.iter().zip(&self.counts);
-            within.filter(|(edge, _)| **edge <= bound).map(|(_, n)| n).sum()
+            within
+                .filter(|(edge, _)| **edge <= bound)
+                .map(|(_, n)| n)
+                .sum()
         };
-        bounds.iter().map(|&bound| (bound as f64 / S as f64, below(bound))).collect()
+        bounds
+            .iter()
+            .map(|&bound| (bound as f64 / S as f64, below(bound)))
+            .collect()
     }
 }
 

@@ -219,9 +219,9 @@ impl Seen {
         Self {
             controller: meters.controller.clone(),
             totals: Totals::of(&*meters.tallies),
-            oldest: counts
-                .oldest
-                .map(|since| since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))),
+            oldest: counts.oldest.map(|since| {
+                since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+            }),
             counts,
             running: meters.in_flight.ages(now),
             concurrency: meters.concurrency,
@@ -361,7 +361,9 @@ fn controller_runtime(families: &mut Families, seen: &[Seen]) {
         ),
     ];
     for (name, help, endings) in totals {
-        let series = seen.iter().map(|seen| (seen.label(), seen.totals.ended(endings)));
+        let series = seen
+            .iter()
+            .map(|seen| (seen.label(), seen.totals.ended(endings)));
         families.counter(name, help, CONTROLLER, series);
     }
     families.histogram(
@@ -375,13 +377,15 @@ fn controller_runtime(families: &mut Families, seen: &[Seen]) {
         "controller_runtime_max_concurrent_reconciles",
         "How many keys may be reconciled at once.",
         CONTROLLER,
-        seen.iter().map(|seen| (seen.label(), seen.concurrency as f64)),
+        seen.iter()
+            .map(|seen| (seen.label(), seen.concurrency as f64)),
     );
     families.gauge(
         "controller_runtime_active_workers",
         "Reconciles that run now.",
         CONTROLLER,
-        seen.iter().map(|seen| (seen.label(), seen.running.len() as f64)),
+        seen.iter()
+            .map(|seen| (seen.label(), seen.running.len() as f64)),
     );
 }
 
@@ -447,7 +451,8 @@ fn workqueue(families: &mut Families, seen: &[Seen]) {
 }
 
 fn states(families: &mut Families, seen: &[Seen]) {
-    let gauges: [(&'static str, &'static str, fn(&Seen) -> f64); 6] = [
+    type Read = fn(&Seen) -> f64;
+    let gauges: [(&'static str, &'static str, Read); 6] = [
         ("controller_queue_depth", "Keys ready to run.", |s| {
             s.counts.queued as f64
         }),

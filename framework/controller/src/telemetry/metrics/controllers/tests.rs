@@ -11,15 +11,35 @@ const STANDARD: &[(&str, MetricType, &[&str], usize)] = {
     const C: &[&str] = &["controller"];
     const Q: &[&str] = &["controller", "name"];
     &[
-        ("controller_runtime_reconcile_total", COUNTER, &["controller", "result"], 0),
+        (
+            "controller_runtime_reconcile_total",
+            COUNTER,
+            &["controller", "result"],
+            0,
+        ),
         ("controller_runtime_reconcile_errors_total", COUNTER, C, 0),
-        ("controller_runtime_terminal_reconcile_errors_total", COUNTER, C, 0),
+        (
+            "controller_runtime_terminal_reconcile_errors_total",
+            COUNTER,
+            C,
+            0,
+        ),
         ("controller_runtime_reconcile_panics_total", COUNTER, C, 0),
         ("controller_runtime_reconcile_timeouts_total", COUNTER, C, 0),
-        ("controller_runtime_reconcile_time_seconds", HISTOGRAM, C, 40),
+        (
+            "controller_runtime_reconcile_time_seconds",
+            HISTOGRAM,
+            C,
+            40,
+        ),
         ("controller_runtime_max_concurrent_reconciles", GAUGE, C, 0),
         ("controller_runtime_active_workers", GAUGE, C, 0),
-        ("workqueue_depth", GAUGE, &["controller", "name", "priority"], 0),
+        (
+            "workqueue_depth",
+            GAUGE,
+            &["controller", "name", "priority"],
+            0,
+        ),
         ("workqueue_adds_total", COUNTER, Q, 0),
         ("workqueue_retries_total", COUNTER, Q, 0),
         ("workqueue_queue_duration_seconds", HISTOGRAM, Q, 12),
@@ -58,11 +78,17 @@ fn the_names_labels_and_bounds_of_controller_runtime_are_there_from_the_start() 
     let found = registry.gather();
     let found: BTreeMap<_, _> = found.iter().map(|family| (family.name(), family)).collect();
     for (name, of, labels, bounds) in STANDARD {
-        let family = found.get(name).unwrap_or_else(|| panic!("no family {name}"));
+        let family = found
+            .get(name)
+            .unwrap_or_else(|| panic!("no family {name}"));
         assert_eq!(family.get_field_type(), *of, "{name}");
         assert!(!family.get_metric().is_empty(), "{name} has no zeros");
         for metric in family.get_metric() {
-            let has: Vec<_> = metric.get_label().iter().map(|label| label.name()).collect();
+            let has: Vec<_> = metric
+                .get_label()
+                .iter()
+                .map(|label| label.name())
+                .collect();
             assert_eq!(has, *labels, "{name}");
             assert_eq!(metric.get_histogram().get_bucket().len(), *bounds, "{name}");
         }
@@ -76,7 +102,10 @@ fn the_names_labels_and_bounds_of_controller_runtime_are_there_from_the_start() 
         0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5,
         4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
     ];
-    assert_eq!(bounds("controller_runtime_reconcile_time_seconds"), reconcile);
+    assert_eq!(
+        bounds("controller_runtime_reconcile_time_seconds"),
+        reconcile
+    );
     let queue = [
         1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0,
     ];
@@ -90,7 +119,9 @@ fn every_way_a_run_ends_is_one_of_four_results_and_all_begin_at_zero() {
     let results = |page: &str| -> Vec<String> {
         let lines = page.lines();
         lines
-            .filter_map(|line| line.strip_prefix("controller_runtime_reconcile_total{controller=\"crane\",result="))
+            .filter_map(|line| {
+                line.strip_prefix("controller_runtime_reconcile_total{controller=\"crane\",result=")
+            })
             .map(str::to_owned)
             .collect()
     };
@@ -150,7 +181,9 @@ fn the_series_of_a_controller_end_with_it_and_one_of_its_name_begins_at_zero() {
     metrics.tally(0).added();
     let adds = |registry: &Registry| -> Vec<String> {
         let page = page(registry);
-        let adds = page.lines().filter(|line| line.starts_with("workqueue_adds_total"));
+        let adds = page
+            .lines()
+            .filter(|line| line.starts_with("workqueue_adds_total"));
         adds.map(str::to_owned).collect()
     };
     let (crane, zero, of_other) = (
@@ -162,9 +195,13 @@ fn the_series_of_a_controller_end_with_it_and_one_of_its_name_begins_at_zero() {
     drop(metrics);
     assert!(!page(&registry).contains("crane"), "nothing of it is left");
     let again = add("crane", &roster);
-    assert_eq!(adds(&registry), [of_other, zero]);
+    assert_eq!(adds(&registry), [zero, of_other]);
     drop((again, other));
-    let left: Vec<_> = registry.gather().into_iter().flat_map(|mut f| f.take_metric()).collect();
+    let left: Vec<_> = registry
+        .gather()
+        .into_iter()
+        .flat_map(|mut f| f.take_metric())
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
