@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, InFlight, Permits, RetryPolicy,
-        Runner, ShardView, Writes,
+        Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
+        RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -351,10 +351,12 @@ impl Runnable {
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let in_flight = InFlight::default();
+        let gate = Gate::new(yard.closing.clone(), caches.clone());
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
             in_flight.clone(),
+            gate.clone(),
             concurrency,
             &yard.roster,
         );
@@ -364,7 +366,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.clone()),
+                writes: Writes::new(caches),
                 echoes,
             }),
             name: plan.name,
@@ -373,18 +375,18 @@ impl Runnable {
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
             deadline: plan.deadline,
-            caches,
-            ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
-            closing: yard.closing.clone(),
+            gate: gate.clone(),
         });
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
+            gate,
+            clock: yard.clock.clone(),
         });
         let hold = Hold {
             core,

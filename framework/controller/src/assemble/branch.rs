@@ -45,6 +45,8 @@ pub(super) fn branch(
             children
                 .link()
                 .virtual_children(move |limit| in_flight.show(clock.now(), limit));
+            let gate = core.gate.clone();
+            children.link().report("gate", move || gate.fact());
             let limiter = Mailbox::<LimiterActor>::new();
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());

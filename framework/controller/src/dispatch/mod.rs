@@ -1,10 +1,10 @@
 //! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
 
-mod closing;
 mod core;
 mod counts;
 mod departed;
 mod echoes;
+mod gate;
 mod in_flight;
 mod limiter;
 mod orders;
@@ -22,11 +22,11 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub(crate) use self::{
-    closing::Closing,
     core::{DispatchCore, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
     echoes::Echoes,
+    gate::{Closing, Gate},
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
@@ -37,6 +37,7 @@ pub(crate) use self::{
     writes::{Target, Writes},
 };
 pub use self::{
+    gate::{Pause, Shut},
     orders::ControllerHandle,
     parked::ParkedKey,
     retry::{Pace, RetryPolicy},

@@ -135,6 +135,8 @@ pub(crate) enum Ended {
     TimedOut(Duration),
     /// The object does not decode to the controller's type; only a change can help.
     Undecodable(String),
+    /// A stop or a pause came before the reconciler was called.
+    NotBegun,
     /// The worker was stopped or lost before it could say how the run ended.
     Aborted,
 }
@@ -251,11 +253,13 @@ impl Retries {
                 }
             }
             // without a wait the two would take turns as fast as the thread allows
-            Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
+            Ended::NotBegun | Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
                 delay: after(&self.conflict, streak.losses),
             },
             // a run that costs its worker its life each time is as bad as one that never ends
-            Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => strike(&self.crash, ended),
+            Ended::NotBegun | Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => {
+                strike(&self.crash, ended)
+            }
         }
     }
 }

@@ -14,8 +14,8 @@ use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
 
 use super::{
-    Counts, DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Tally,
-    Timer, Worker,
+    Counts, DispatchCore, Due, Ended, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm,
+    Tally, Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
@@ -149,7 +149,7 @@ impl Shard {
 
     /// Starts what may start: a key that is ready, a free worker, a permit. One that was granted and is not needed goes back.
     fn pump_with(&mut self, mut granted: Option<Permit>) {
-        if self.core().is_open() {
+        if self.core().gate.is_open() {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
@@ -250,6 +250,11 @@ impl Shard {
 
     fn finish(&mut self, done: &KeyDone) {
         let now = self.clock.now();
+        if done.ended == Ended::NotBegun && self.queue.hold(&done.key, done.run, now) {
+            // it stands in line again, as it did
+            self.queue.free(&done.key, now);
+            return;
+        }
         let core = self.core();
         let chance = || core.entropy.unit();
         let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
@@ -353,11 +358,11 @@ impl Actor for Shard {
         });
         self.obey();
         // what is synced does not wait for what is not; the rest follows below
-        if self.rebuild && core.is_ahead() {
+        if self.rebuild && core.gate.is_ahead() {
             self.rebuild();
             self.pump();
         }
-        let ready = async move { core.wait_ready().await };
+        let ready = async move { core.gate.wait_ready().await };
         ctx.spawn(ready.into_actor(self).map(|(), shard, _| {
             if shard.rebuild {
                 shard.rebuild();

@@ -138,7 +138,7 @@ impl Actor for Worker {
         }
         // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
         if !std::mem::replace(&mut self.stopping, true)
-            && let Some(end) = self.core.closing.end()
+            && let Some(end) = self.core.gate.end()
         {
             let clock = self.clock.clone();
             let end = async move { clock.sleep_until(end).await };
@@ -213,9 +213,9 @@ async fn run(
         tally.ended(&ended, Duration::ZERO);
         return ended;
     }
-    // it may have begun while the run waited, and the worker is asked to stop only after others
-    if core.closing.end().is_some() {
-        return Ended::Aborted;
+    // a stop or a pause may have begun while the run waited, and the worker is asked to stop only after others
+    if !core.gate.is_let_through() {
+        return Ended::NotBegun;
     }
     let started = clock.now();
     reconciling.set(true);
@@ -275,6 +275,7 @@ impl fmt::Display for Ended {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
             Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
+            Self::NotBegun => f.write_str("put back before it began"),
             Self::Aborted => f.write_str("the worker was lost before it finished"),
         }
     }
