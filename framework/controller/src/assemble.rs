@@ -10,7 +10,6 @@ use boatswain_cache::{
     IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
 };
 use boatswain_supervision::{Clock, Entropy};
-use prometheus::Registry;
 
 use crate::{
     builder::Watchable,
@@ -24,7 +23,7 @@ use crate::{
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
-    telemetry::{ControllerMetrics, register_shards},
+    telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
 };
 
@@ -101,7 +100,7 @@ pub(crate) struct Yard {
     pub(crate) entropy: Entropy,
     pub(crate) crew: Crew,
     pub(crate) recorder: Recorder,
-    pub(crate) registry: Registry,
+    pub(crate) roster: Roster,
     pub(crate) informers: Informers,
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
@@ -304,7 +303,7 @@ impl Runnable {
     ///
     /// # Errors
     ///
-    /// When its metrics cannot be registered, or it reads what it cannot.
+    /// When it reads what it cannot.
     pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
@@ -350,7 +349,15 @@ impl Runnable {
         };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
-        let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
+        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        let in_flight = InFlight::default();
+        let metrics = ControllerMetrics::new(
+            &plan.name,
+            views.clone(),
+            in_flight.clone(),
+            concurrency,
+            &yard.roster,
+        );
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
@@ -362,7 +369,7 @@ impl Runnable {
             }),
             name: plan.name,
             runner,
-            in_flight: InFlight::default(),
+            in_flight,
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
             deadline: plan.deadline,
@@ -374,19 +381,11 @@ impl Runnable {
             epochs: (0..shards).map(|_| 0.into()).collect(),
             closing: yard.closing.clone(),
         });
-        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
         });
-        register_shards(
-            &core.name,
-            views.clone(),
-            core.in_flight.clone(),
-            &yard.clock,
-            &yard.registry,
-        )?;
         let hold = Hold {
             core,
             feeds,

@@ -120,7 +120,7 @@ fn workers(
             for (number, seat) in places.iter().enumerate() {
                 let (core, mailbox) = (core.clone(), Mailbox::<Worker>::new());
                 seat.assign(mailbox.address());
-                let make = move |link: &Link| Worker::new(core.clone(), link);
+                let make = move |link: &Link| Worker::new(core.clone(), index, link);
                 let spec = ChildSpec::actor(format!("worker-{number}"), mailbox, make);
                 children.add(
                     spec.backoff(Backoff::none())

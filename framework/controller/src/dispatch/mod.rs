@@ -2,6 +2,7 @@
 
 mod closing;
 mod core;
+mod counts;
 mod departed;
 mod echoes;
 mod in_flight;
@@ -11,6 +12,7 @@ mod parked;
 mod permits;
 mod retry;
 mod shard;
+mod tally;
 mod worker;
 mod writes;
 
@@ -22,13 +24,15 @@ use boatswain_workqueue::{Delay, Lane, Seeded};
 pub(crate) use self::{
     closing::Closing,
     core::{DispatchCore, Runner},
+    counts::Counts,
     departed::{Departed, LetGo},
     echoes::Echoes,
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
     retry::{Ended, Retries},
-    shard::{Berth, Counts, Seat, Shard, ShardView},
+    shard::{Berth, Seat, Shard, ShardView},
+    tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
     writes::{Target, Writes},
 };

@@ -12,10 +12,10 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture a
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions, Streak, Verdict};
-use serde_json::{Value, json};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Timer, Worker,
+    Counts, DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Tally,
+    Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
@@ -56,31 +56,6 @@ pub(crate) struct ShardView {
     counts: Arc<Mutex<Counts>>,
     pub(super) parked: ParkedView,
     pub(super) orders: Orders,
-}
-
-/// Keys of a shard by what they do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) queued: usize,
-    pub(crate) running: usize,
-    pub(crate) waiting: usize,
-    pub(crate) parked: usize,
-    pub(crate) high_water: usize,
-}
-
-impl From<Counts> for Value {
-    fn from(counts: Counts) -> Self {
-        let Counts {
-            queued,
-            running,
-            waiting,
-            parked,
-            high_water,
-        } = counts;
-        json!({
-            "queued": queued, "running": running, "waiting": waiting, "parked": parked, "queued_high_water": high_water,
-        })
-    }
 }
 
 impl ShardView {
@@ -164,6 +139,10 @@ impl Shard {
         &self.berth.core
     }
 
+    fn tally(&self) -> &Tally {
+        self.core().metrics.tally(self.berth.index)
+    }
+
     fn pump(&mut self) {
         self.pump_with(None);
     }
@@ -174,15 +153,8 @@ impl Shard {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
-        let parked = self.berth.view.parked.len();
-        self.berth.view.show(Counts {
-            queued: self.queue.queued(),
-            running: self.queue.running(),
-            // of those that are parked some have news and wait until they have rested
-            waiting: (self.queue.waiting() + self.queue.parked()).saturating_sub(parked),
-            parked,
-            high_water: self.queue.high_water(),
-        });
+        let listed = self.berth.view.parked.len();
+        self.berth.view.show(Counts::of(&self.queue, listed));
     }
 
     fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {
@@ -208,8 +180,7 @@ impl Shard {
             self.berth.own.tell(Hold(run.key));
             return true;
         }
-        self.core()
-            .metrics
+        self.tally()
             .queued_for(now.saturating_duration_since(run.queued_at));
         let causes = match run.cause {
             _ if run.streak != Streak::default() => {
@@ -264,13 +235,14 @@ impl Shard {
             Added::Queued | Added::Dirty => {}
             Added::Woken => self.waits_no_more(key),
             Added::Delayed(delay) => {
+                self.tally().delayed();
                 // parked, and listed as such until it runs
                 let parked = &self.berth.view.parked;
                 parked.hurry(&key, self.at(delay.until));
                 self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
             }
         }
-        self.core().metrics.added();
+        self.tally().added();
     }
 
     /// A key that waited, or was parked, is to run.
@@ -293,6 +265,7 @@ impl Shard {
                     // there is news already, for which it runs when it has rested
                     self.parked(done, delay.until);
                 }
+                self.tally().delayed();
                 self.berth
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
