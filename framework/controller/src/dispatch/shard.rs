@@ -5,13 +5,13 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions, Streak, Verdict};
 
 use super::{
     Counts, DispatchCore, Due, Ended, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm,
@@ -153,7 +153,8 @@ impl Shard {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
-        self.berth.view.show(Counts::of(&self.queue));
+        let listed = self.berth.view.parked.len();
+        self.berth.view.show(Counts::of(&self.queue, listed));
     }
 
     fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {
@@ -235,7 +236,9 @@ impl Shard {
             Added::Woken => self.waits_no_more(key),
             Added::Delayed(delay) => {
                 self.tally().delayed();
-                self.berth.view.parked.remove(&key);
+                // parked, and listed as such until it runs
+                let parked = &self.berth.view.parked;
+                parked.hurry(&key, self.at(delay.until));
                 self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
             }
         }
@@ -259,20 +262,26 @@ impl Shard {
         let chance = || core.entropy.unit();
         let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
         let verdict = core.let_go(&done.key, &done.ended, verdict);
+        let parks = matches!(verdict, Verdict::Park(_));
+        let after = self.core().retries.unpark_after;
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
+                if parks {
+                    // there is news already, for which it runs when it has rested
+                    self.parked(done, delay.until);
+                }
                 self.tally().delayed();
                 self.berth
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
             }
-            Next::Parked => self.parked(done),
+            Next::Parked => self.parked(done, now + after),
             Next::Idle | Next::Queued | Next::NotRunning => {}
         }
     }
 
     /// Says that a key is parked: in the log and the list, and on the object the first time since it last succeeded.
-    fn parked(&self, done: &KeyDone) {
+    fn parked(&self, done: &KeyDone, next_try: Instant) {
         let core = self.core();
         let failures = u32::from(done.streak.failures) + 1;
         tracing::error!(controller = %core.name, key = %done.key, failures, "parked: {}", done.ended);
@@ -293,8 +302,15 @@ impl Shard {
             reason,
             failures,
             since,
-            next_try: since.saturating_add(after).unwrap_or(jiff::Timestamp::MAX),
+            next_try: self.at(next_try),
         });
+    }
+
+    /// A time that is to come, as clocks on the wall will show it.
+    fn at(&self, time: Instant) -> jiff::Timestamp {
+        let wait = time.saturating_duration_since(self.clock.now());
+        let wall = self.core().surroundings.wall();
+        wall.saturating_add(wait).unwrap_or(jiff::Timestamp::MAX)
     }
 
     /// Does what people have asked for.
@@ -302,9 +318,7 @@ impl Shard {
         let orders = self.berth.view.orders.clone();
         while let Some((key, order)) = orders.next() {
             let now = self.clock.now();
-            let view = self.queue.state_of(&key).map(|view| view.phase);
-            let is_parked = matches!(view, Some(Phase::Parked { .. }));
-            if order.unpark && is_parked {
+            if order.unpark && self.berth.view.parked.contains(&key) {
                 let (lane, cause) = (Lane::User, Causes::UNPARKED);
                 let added = self.queue.renew(key.clone(), lane, cause, now);
                 self.added(key.clone(), added);
@@ -388,8 +402,12 @@ impl Handler<Due> for Shard {
     fn handle(&mut self, Due(keys): Due, _: &mut Self::Context) {
         let now = self.clock.now();
         for key in keys {
-            if let Ring::Early(delay) = self.queue.due(&key, now) {
-                self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+            match self.queue.due(&key, now) {
+                Ring::Early(delay) => {
+                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+                }
+                Ring::Queued => self.berth.view.parked.remove(&key),
+                Ring::Stale => {}
             }
         }
         self.pump();
