@@ -10,21 +10,20 @@ use boatswain_cache::{
     IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
 };
 use boatswain_supervision::{Clock, Entropy};
-use prometheus::Registry;
 
 use crate::{
     builder::Watchable,
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, InFlight, Permits, RetryPolicy,
-        Runner, ShardView, Writes,
+        Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
+        RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
-    telemetry::{ControllerMetrics, register_shards},
+    telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
 };
 
@@ -101,7 +100,7 @@ pub(crate) struct Yard {
     pub(crate) entropy: Entropy,
     pub(crate) crew: Crew,
     pub(crate) recorder: Recorder,
-    pub(crate) registry: Registry,
+    pub(crate) roster: Roster,
     pub(crate) informers: Informers,
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
@@ -304,7 +303,7 @@ impl Runnable {
     ///
     /// # Errors
     ///
-    /// When its metrics cannot be registered, or it reads what it cannot.
+    /// When it reads what it cannot.
     pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
@@ -350,43 +349,46 @@ impl Runnable {
         };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
-        let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
+        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        let in_flight = InFlight::default();
+        let gate = Gate::new(yard.closing.clone(), caches.clone());
+        let metrics = ControllerMetrics::new(
+            &plan.name,
+            views.clone(),
+            in_flight.clone(),
+            gate.clone(),
+            concurrency,
+            &yard.roster,
+        );
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.clone()),
+                writes: Writes::new(caches),
                 echoes,
             }),
             name: plan.name,
             runner,
-            in_flight: InFlight::default(),
+            in_flight,
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
             deadline: plan.deadline,
-            caches,
-            ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
-            closing: yard.closing.clone(),
+            gate: gate.clone(),
         });
-        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
+            gate,
+            clock: yard.clock.clone(),
+            in_flight: core.in_flight.clone(),
         });
-        register_shards(
-            &core.name,
-            views.clone(),
-            core.in_flight.clone(),
-            &yard.clock,
-            &yard.registry,
-        )?;
         let hold = Hold {
             core,
             feeds,

@@ -190,7 +190,7 @@ pub(crate) fn connect(
     };
     let _entered = io.enter();
     Ok(kube::client::ClientBuilder::new(transport, namespace)
-        .with_layer(&RefusalLayer)
+        .with_layer(&RefusalLayer::new(clock.clone()))
         .with_layer(&LimitLayer::new(limits, clock))
         .build())
 }

@@ -19,6 +19,8 @@ pub(crate) struct Crew {
     pub(crate) indexers: Thread,
     pub(crate) events: Thread,
     pub(crate) telemetry: Thread,
+    /// Nothing may make a renewal late.
+    pub(crate) lease: Thread,
 }
 
 /// The threads of one controller.
@@ -42,7 +44,8 @@ impl Crew {
             informers: here.clone(),
             indexers: here.clone(),
             events: here.clone(),
-            telemetry: here,
+            telemetry: here.clone(),
+            lease: here,
         }
     }
 
@@ -61,7 +64,7 @@ impl Crew {
         }
     }
 
-    /// Arbiters of their own for `workers` shards, triggers, informers, events and probes.
+    /// Arbiters of their own for `workers` shards, triggers, informers, events, probes and the lease.
     pub(crate) fn hire(workers: usize) -> (Self, Arbiters) {
         let mut arbiters = Vec::new();
         let mut hire = |name: String| {
@@ -72,6 +75,7 @@ impl Crew {
         };
         let crew = Self {
             telemetry: hire("telemetry".into()),
+            lease: hire("lease".into()),
             events: hire("events".into()),
             informers: hire("informers".into()),
             indexers: hire("indexers".into()),
@@ -124,7 +128,7 @@ mod tests {
             let (_, arbiters) = Crew::hire(2);
             arbiters.0.iter().map(Arbiter::handle).collect::<Vec<_>>()
         });
-        assert_eq!(handles.len(), 8);
+        assert_eq!(handles.len(), 9);
         for handle in handles {
             // a thread that has ended takes no more tasks
             while handle.spawn_fn(|| ()) {

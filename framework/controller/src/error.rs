@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr};
 
 use boatswain_cache::ViewError;
 
-use crate::selected::SelectError;
+use crate::{leader::TermsError, selected::SelectError};
 
 /// Why a manager did not start.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum StartError {
         /// The innermost cause.
         cause: String,
     },
+    /// The terms of the lease cannot be kept.
+    #[error(transparent)]
+    Lease(#[from] TermsError),
     /// Two controllers have one name.
     #[error(
         "two controllers are called {0:?}: names must differ, they are the field manager and the label of metrics"

@@ -1,32 +1,34 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
-use std::{
-    collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc,
-    time::Duration,
-};
+mod links;
+mod tree;
+
+use std::{collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc};
 
 use boatswain_cache::{InformerOptions, SharedInformers};
-use boatswain_supervision::{
-    Blocked, ChildSpec, Children, Clock, Entropy, Intensity, Link, Mailbox, Strategy,
-    SupervisorSpec, Tree, TreeOptions,
-};
+use boatswain_supervision::{Clock, Entropy, Tree, TreeOptions};
 use clap::Parser;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+pub(crate) use links::Leader;
+use links::Links;
+use tree::{Parts, blocked, root};
 
 use crate::{
-    assemble::{Branch, Runnable, Yard},
-    client,
-    connection::{Connection, ConnectionActor},
+    assemble::{Runnable, Yard},
+    connection::Connection,
     crew::Crew,
-    dispatch::Closing,
+    dispatch::{Closing, ControllerHandle},
     error::{RunError, StartError},
     informers::{self, Informers},
+    leader::{Leadership, LeaseOptions},
     logging,
     options::{ManagerArgs, Options},
-    recorder::{Recorder, RecorderActor},
+    recorder::Recorder,
     running::{Handle, Observer, Running},
     signals,
-    telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
+    telemetry::{
+        Roster, Telemetry, bind, register_controllers, register_informers, register_leadership,
+        register_recorder,
+    },
 };
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.
@@ -57,6 +59,15 @@ impl Manager {
         Self::new(Cli::parse().manager.options_or_exit())
     }
 
+    /// The lease that is campaigned for, where one of several replicas is to work.
+    fn leadership(&self, entropy: &Entropy) -> Result<Option<Leadership>, StartError> {
+        let (Some(options), Some(first)) = (&self.options.leader, self.controllers.first()) else {
+            return Ok(None);
+        };
+        let lease = LeaseOptions::of(options, first.name(), entropy)?;
+        Ok(Some(Leadership::new(lease)))
+    }
+
     /// Adds a controller.
     pub fn with(mut self, controller: Runnable) -> Self {
         self.controllers.push(controller);
@@ -70,7 +81,7 @@ impl Manager {
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
         logging::init(self.options.log_format);
-        match run_to_end(self, signals::first, |_| {}) {
+        match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 logging::complain(&error);
@@ -86,6 +97,23 @@ impl Manager {
     ///
     /// When the manager cannot start; nothing runs then.
     pub fn spawn(self) -> Result<Handle, StartError> {
+        self.spawn_with(None)
+    }
+
+    /// As [`Manager::spawn`], over a client made elsewhere: real threads without a server. `connect` is called on the runtime that connections live on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Manager::spawn`].
+    #[cfg(feature = "testing")]
+    pub fn spawn_over(
+        self,
+        connect: impl FnOnce() -> kube::Client + Send + 'static,
+    ) -> Result<Handle, StartError> {
+        self.spawn_with(Some(Box::new(connect)))
+    }
+
+    fn spawn_with(self, connect: Option<Connect>) -> Result<Handle, StartError> {
         let (started, answer) = std::sync::mpsc::sync_channel(1);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::Builder::new()
@@ -99,7 +127,7 @@ impl Manager {
                 let started = |observer: &Observer| {
                     let _ = started.send(observer.clone());
                 };
-                run_to_end(self, || Ok(stop), started)
+                run_to_end(self, connect, || Ok(stop), started)
             })?;
         match answer.recv() {
             Ok(observer) => Ok(Handle {
@@ -137,10 +165,10 @@ impl Manager {
         clock: Clock,
         entropy: Entropy,
     ) -> Result<Running, StartError> {
-        let address = "in process".to_owned();
+        let leadership = self.leadership(&entropy)?;
+        let links = Links::over(client, leadership, &clock);
         let launch = Launch {
-            client,
-            address,
+            links,
             clock,
             entropy,
             crew: Crew::here(),
@@ -150,13 +178,19 @@ impl Manager {
     }
 }
 
+/// Makes a client instead of the one that options describe.
+type Connect = Box<dyn FnOnce() -> kube::Client + Send>;
+
 /// Creates runtimes and threads, runs until `stop` says why to end, and takes everything down again. `stop` is called on the runtime
 /// it is awaited on.
 fn run_to_end<S: Future<Output = &'static str>>(
     manager: Manager,
+    connect: Option<Connect>,
     stop: impl FnOnce() -> std::io::Result<S>,
     started: impl FnOnce(&Observer),
 ) -> Result<(), RunError> {
+    let entropy = Entropy::from_os();
+    let leadership = manager.leadership(&entropy)?;
     let Manager {
         options,
         controllers,
@@ -174,33 +208,33 @@ fn run_to_end<S: Future<Output = &'static str>>(
         .enable_all()
         .build()
         .map_err(threads)?;
+    // the lease's connections: nothing else can make them late
+    let own = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(threads)?;
     let shards = std::thread::available_parallelism()
         .map_or(1, std::num::NonZero::get)
         .min(options.workers);
     let system = actix_rt::System::new();
     let ended = system.block_on(async {
         let stop = stop().map_err(threads)?;
-        let config = cluster_config(&options).await?;
-        let address = config.cluster_url.to_string();
         let clock = Clock::system();
-        let client = client::connect(
-            config,
-            &options.connections,
-            options.limits,
-            clock.clone(),
-            None,
-            io.handle(),
-        )
-        .map_err(|error| StartError::Client {
-            address: address.clone(),
-            cause: client::root_cause(&error),
-        })?;
+        let links = match connect {
+            Some(connect) => {
+                let _io = io.enter();
+                Links::over(connect(), leadership, &clock)
+            }
+            None => {
+                Links::to_cluster(&options, leadership, &clock, [io.handle(), own.handle()]).await?
+            }
+        };
         let (crew, arbiters) = Crew::hire(shards);
         let launch = Launch {
-            client,
-            address,
+            links,
             clock,
-            entropy: Entropy::from_os(),
+            entropy,
             crew,
             listener,
         };
@@ -214,37 +248,13 @@ fn run_to_end<S: Future<Output = &'static str>>(
         ended
     });
     io.shutdown_background();
+    own.shutdown_background();
     ended
-}
-
-async fn cluster_config(options: &Options) -> Result<kube::Config, StartError> {
-    let chosen = KubeConfigOptions {
-        context: options.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    // the first line only: the rest quotes the file, and with it credentials
-    let error = |error: &dyn std::fmt::Display| {
-        let text = error.to_string();
-        StartError::Config(text.lines().next().unwrap_or_default().to_owned())
-    };
-    match &options.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|e| error(&e))?;
-            kube::Config::from_custom_kubeconfig(file, &chosen)
-                .await
-                .map_err(|e| error(&e))
-        }
-        None if options.context.is_some() => kube::Config::from_kubeconfig(&chosen)
-            .await
-            .map_err(|e| error(&e)),
-        None => kube::Config::infer().await.map_err(|e| error(&e)),
-    }
 }
 
 /// What a tree is launched with.
 struct Launch {
-    client: kube::Client,
-    address: String,
+    links: Links,
     clock: Clock,
     entropy: Entropy,
     crew: Crew,
@@ -268,8 +278,12 @@ impl Launch {
             return Err(StartError::DuplicateName(twice.name().to_owned()));
         }
         let Self {
-            client,
-            address,
+            links:
+                Links {
+                    client,
+                    address,
+                    leader,
+                },
             clock,
             entropy,
             crew,
@@ -285,13 +299,15 @@ impl Launch {
                 ..InformerOptions::default()
             },
         );
+        let roster = Roster::default();
+        register_controllers(&roster, &clock, &telemetry.registry)?;
         let mut yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
             crew: crew.clone(),
             recorder: recorder.clone(),
-            registry: telemetry.registry.clone(),
+            roster: roster.clone(),
             informers: Informers::new(shared.clone(), options.namespaces),
             concurrency: options.workers,
             grace: options.grace,
@@ -305,7 +321,16 @@ impl Launch {
             .into_iter()
             .map(|c| c.assemble(&mut yard))
             .collect::<Result<_, _>>()?;
-        let controllers = yard.controllers.into();
+        let controllers: Arc<[ControllerHandle]> = yard.controllers.into();
+        if let Some(Leader { leadership, .. }) = &leader {
+            let led = controllers.clone();
+            leadership.follow(move |role| led.iter().for_each(|c| c.play(role)));
+            let (stuck, boot) = (leadership.clone(), clock.clone());
+            telemetry
+                .live
+                .add("lease", move || stuck.check(boot.boot()));
+            register_leadership(leadership, &telemetry.registry)?;
+        }
         let used = yard.informers.into_views();
         let connection = Connection::new(&address);
         let reached = connection.clone();
@@ -318,6 +343,8 @@ impl Launch {
         register_recorder(&recorder, &telemetry.registry)?;
         let parts = Parts {
             client,
+            leader: leader.clone(),
+            controllers: controllers.clone(),
             telemetry: telemetry.clone(),
             recorder,
             connection,
@@ -342,6 +369,7 @@ impl Launch {
             telemetry,
             informers: shared,
             controllers,
+            leadership: leader.map(|leader| leader.leadership),
         };
         Ok(Running {
             tree,
@@ -351,97 +379,4 @@ impl Launch {
             grace: options.grace,
         })
     }
-}
-
-struct Parts {
-    client: kube::Client,
-    telemetry: Telemetry,
-    recorder: Recorder,
-    connection: Connection,
-    crew: Crew,
-    informers: SharedInformers,
-    listener: Option<Arc<TcpListener>>,
-}
-
-/// The tree, in start order: telemetry, events, connection, informers, controllers. It stops in reverse.
-fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
-    // the windows grow towards the root, or what is broken for good below would never fill them (the tree refuses such windows)
-    let intensity = Intensity::new(3, Duration::from_secs(5 * 60));
-    let last = Intensity::new(3, Duration::from_secs(20 * 60));
-    let controllers = Arc::new(controllers);
-    SupervisorSpec::new("root", Strategy::OneForOne)
-        .intensity(last)
-        .children(move |root: &mut Children| {
-            if let Some(listener) = &parts.listener {
-                let (telemetry, listener) = (parts.telemetry.clone(), listener.clone());
-                let make = move |_: &Link| TelemetryActor::new(telemetry.clone(), listener.clone());
-                root.add(
-                    ChildSpec::actor("telemetry", Mailbox::new(), make)
-                        .thread(parts.crew.telemetry.clone()),
-                );
-            }
-            let (recorder, client) = (parts.recorder.clone(), parts.client.clone());
-            let instance = hostname();
-            let make = move |link: &Link| {
-                RecorderActor::new(recorder.clone(), client.clone(), instance.clone(), link)
-            };
-            root.add(
-                ChildSpec::actor("events", Mailbox::new(), make).thread(parts.crew.events.clone()),
-            );
-            let (connection, client) = (parts.connection.clone(), parts.client.clone());
-            let make =
-                move |link: &Link| ConnectionActor::new(connection.clone(), client.clone(), link);
-            root.add(
-                ChildSpec::actor("connection", Mailbox::new(), make)
-                    .thread(parts.crew.events.clone()),
-            );
-
-            let informers = parts.informers.supervisor("informers");
-            let informers = informers
-                .thread(parts.crew.informers.clone())
-                .intensity(intensity);
-            root.add(ChildSpec::supervisor(informers));
-
-            let branches = controllers.clone();
-            let controllers = SupervisorSpec::new("controllers", Strategy::OneForOne)
-                .intensity(intensity)
-                .children(move |children: &mut Children| {
-                    for branch in branches.iter() {
-                        children.add(ChildSpec::supervisor(branch()));
-                    }
-                });
-            root.add(ChildSpec::supervisor(controllers));
-        })
-}
-
-/// The check of liveness that fails while an actor blocks its thread: nothing but the end of the process can interrupt it.
-fn blocked(tree: boatswain_supervision::Observer) -> impl Fn() -> Result<(), String> {
-    move || {
-        let blocked = tree.blocked();
-        let names: Vec<String> = blocked
-            .iter()
-            .map(
-                |Blocked {
-                     path,
-                     thread,
-                     for_ms,
-                 }| {
-                    format!("{path} has blocked thread {thread} for {} s", for_ms / 1000)
-                },
-            )
-            .collect();
-        if names.is_empty() {
-            Ok(())
-        } else {
-            Err(names.join(", "))
-        }
-    }
-}
-
-/// Who reports Events: the pod's name inside a cluster.
-fn hostname() -> String {
-    std::env::var("HOSTNAME")
-        .ok()
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "boatswain".into())
 }

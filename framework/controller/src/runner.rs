@@ -48,7 +48,7 @@ where
                     self.reconciler.reconcile(object, &cx).await
                 }
                 Ok(None) => {
-                    let last = self.departed.get(cx.key());
+                    let last = self.departed.tell(cx.key());
                     let typed = last.as_ref().and_then(|last| last.decode::<K>().ok());
                     let outcome = self.reconciler.gone(cx.key(), typed, &cx).await;
                     // as long as it asks to be told again, it is, also after a crash

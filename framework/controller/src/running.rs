@@ -9,6 +9,7 @@ use prometheus::TextEncoder;
 use crate::{
     dispatch::{Closing, ControllerHandle, ParkedKey},
     error::{RunError, StartError},
+    leader::{Leadership, LeaseStatus},
     telemetry::Telemetry,
 };
 
@@ -23,6 +24,7 @@ pub struct Observer {
     pub(crate) telemetry: Telemetry,
     pub(crate) informers: SharedInformers,
     pub(crate) controllers: Arc<[ControllerHandle]>,
+    pub(crate) leadership: Option<Leadership>,
 }
 
 impl Observer {
@@ -40,6 +42,11 @@ impl Observer {
     pub fn parked(&self, name: &str) -> Vec<ParkedKey> {
         let controller = self.controller(name);
         controller.map_or_else(Vec::new, ControllerHandle::parked)
+    }
+
+    /// What is known of the lease that replicas are elected by; `None` where none are.
+    pub fn lease(&self) -> Option<LeaseStatus> {
+        self.leadership.as_ref().map(Leadership::status)
     }
 
     /// The supervision tree as it is now.

@@ -308,6 +308,116 @@ fn g9_a_deleted_object_whose_reconciler_always_fails_at_it_is_let_go_and_counted
 }
 
 #[test]
+fn g9_a_key_without_an_object_that_is_given_up_is_let_go_and_never_told_again() {
+    Stage::play(11, |stage| async move {
+        // of a deleted object, and of one that never was
+        let mourner = Mourner::new(|_| Ok(Outcome::GiveUp("no".to_owned())));
+        let running = mourner.start(&stage, None).await;
+        stage.create("map").await;
+        stage.touch("map", "last words").await;
+        stage.clock.sleep(Duration::from_secs(1)).await;
+        stage.delete("map").await;
+        stage.clock.sleep(Duration::from_secs(60)).await;
+        let controller = running.observer().controller("mourner");
+        let ghost = Key::new(Some("default"), "ghost");
+        controller.expect("it is there").enqueue(&ghost);
+        stage.clock.sleep(Duration::from_secs(2 * 3600)).await;
+        assert_eq!(mourner.told(), [words(), None]);
+        assert_eq!(metric(&running, "controller_parked_keys"), 0);
+        assert_eq!(running.observer().parked("mourner"), []);
+        end(running).await;
+    });
+    Stage::play(12, |stage| async move {
+        let mourner = Mourner::new(|_| Err(io::Error::other("scripted")));
+        let (sender, calls) = channel(10);
+        let controller = Controller::<ConfigMap>::named("mourner")
+            .resync(None)
+            .source("calls", calls);
+        let shown = mourner.clone();
+        let running = stage.start(controller.reconciler(move |_| shown)).await;
+        sender
+            .send(Key::new(Some("default"), "ghost"))
+            .expect("room");
+        stage.clock.sleep(Duration::from_secs(600)).await;
+        assert_eq!(mourner.told().len(), 16);
+        stage.clock.sleep(Duration::from_secs(2 * 3600)).await;
+        assert_eq!(mourner.told().len(), 16);
+        assert_eq!(running.observer().parked("mourner"), []);
+        end(running).await;
+    });
+}
+
+/// Gives up when its gate opens, and notes what it was told.
+#[derive(Clone)]
+struct Hesitant {
+    gate: Arc<tokio::sync::Semaphore>,
+    told: Arc<Mutex<Vec<(String, Option<String>)>>>,
+}
+
+impl Reconciler<ConfigMap> for Hesitant {
+    type Error = Infallible;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Infallible> {
+        let opened = self.gate.acquire().await;
+        opened.expect("never closed").forget();
+        Ok(Outcome::GiveUp("it is going away".to_owned()))
+    }
+
+    async fn gone(
+        &self,
+        key: &Key,
+        last: Option<Arc<ConfigMap>>,
+        _: &Context,
+    ) -> Result<Outcome, Infallible> {
+        let last = last.and_then(|map| map.data.as_ref()?.get("value").cloned());
+        let name = key.name().to_owned();
+        self.told.lock().expect("lock").push((name, last));
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn g4_what_is_deleted_during_a_run_that_gives_up_is_told_with_its_last_state_also_after_a_crash() {
+    for crash in [false, true] {
+        Stage::play(13, |stage| async move {
+            let hesitant = Hesitant {
+                gate: Arc::new(tokio::sync::Semaphore::new(0)),
+                told: Arc::default(),
+            };
+            let controller = Controller::<ConfigMap>::named("hesitant")
+                .resync(None)
+                .concurrency(1);
+            let shown = hesitant.clone();
+            let running = stage.start(controller.reconciler(move |_| shown)).await;
+            let settled = || stage.clock.sleep(Duration::from_secs(1));
+            settled().await;
+            stage.create("map").await;
+            stage.touch("map", "last words").await;
+            settled().await;
+            // takes the seat next
+            stage.create("other").await;
+            settled().await;
+            stage.delete("map").await;
+            settled().await;
+            hesitant.gate.add_permits(1);
+            settled().await;
+            if crash {
+                assert!(running.observer().kill("root/controllers/hesitant/shard-0"));
+                settled().await;
+            }
+            hesitant.gate.add_permits(10);
+            stage.clock.sleep(Duration::from_secs(60)).await;
+            let told = hesitant.told.lock().expect("lock").clone();
+            assert_eq!(told, [("map".to_owned(), words())]);
+            assert_eq!(metric(&running, "controller_departed_let_go_total"), 0);
+            let parked = running.observer().parked("hesitant");
+            assert_eq!(parked.len(), 1);
+            end(running).await;
+        });
+    }
+}
+
+#[test]
 fn keys_run_that_are_sent_by_a_channel_or_whose_time_has_come_whatever_crashes() {
     Stage::play(7, |stage| async move {
         let scripted = Scripted::new(&stage.clock, quick);

@@ -6,8 +6,8 @@ use std::{
 };
 
 use boatswain_supervision::Clock;
-use http::{Method, Request, Response};
-use kube::client::{Body, DynBody};
+use http::{Method, Request};
+use kube::client::Body;
 use tokio::sync::Mutex;
 use tower::{BoxError, Service, ServiceExt as _};
 
@@ -37,18 +37,17 @@ impl<R, W> Fencing<R, W> {
     }
 }
 
-type Answer = Result<Response<Box<DynBody>>, BoxError>;
-
-impl<R, W> Service<Request<Body>> for Fencing<R, W>
+impl<R, W, A> Service<Request<Body>> for Fencing<R, W>
 where
-    R: Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError> + Send + 'static,
+    R: Service<Request<Body>, Response = A, Error = BoxError> + Send + 'static,
     R::Future: Send + 'static,
-    W: Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError> + Send + 'static,
+    W: Service<Request<Body>, Response = A, Error = BoxError> + Send + 'static,
     W::Future: Send + 'static,
+    A: Send + 'static,
 {
-    type Response = Response<Box<DynBody>>;
+    type Response = A;
     type Error = BoxError;
-    type Future = BoxFuture<Answer>;
+    type Future = BoxFuture<Result<A, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -72,9 +71,9 @@ where
     }
 }
 
-async fn sent<S>(service: Arc<Mutex<S>>, request: Request<Body>) -> Answer
+async fn sent<S, A>(service: Arc<Mutex<S>>, request: Request<Body>) -> Result<A, BoxError>
 where
-    S: Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError>,
+    S: Service<Request<Body>, Response = A, Error = BoxError>,
 {
     let mut service = service.lock().await;
     let answer = service.ready().await?.call(request);

@@ -3,18 +3,18 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Key, View};
+use boatswain_cache::{InformerCore, Key};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Departed, Ended, InFlight, Permits, Retries};
+use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -47,55 +47,33 @@ pub(crate) struct DispatchCore {
     pub(crate) retries: Retries,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
-    /// Every cache the reconciler reads: no key runs before all of them have been synced.
-    pub(crate) caches: Vec<View>,
-    /// Whether they have been: what is added to them later holds up nobody.
-    pub(crate) ready: AtomicBool,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
     /// How many incarnations each shard has had, over every rebuild of the tree around it.
     pub(crate) epochs: Box<[AtomicU32]>,
-    pub(crate) closing: Closing,
+    pub(crate) gate: Gate,
 }
 
 impl DispatchCore {
-    /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
-    pub(crate) fn is_open(&self) -> bool {
-        let ready = || {
-            let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
-            if ready {
-                self.ready.store(true, Relaxed);
-            }
-            ready
-        };
-        self.closing.end().is_none() && ready()
-    }
-
-    /// Whether keys run although an informer that was added later is not synced yet.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
-    }
-
-    /// What becomes of a key whose verdict is this: one whose object is gone is not parked, for nothing could wake it. It has had all of its attempts.
-    pub(crate) fn let_go(&self, key: &Key, verdict: Verdict) -> Verdict {
-        let (Verdict::Park(why), Some(last)) = (&verdict, self.departed.get(key)) else {
+    /// What becomes of a key whose run ended so: one whose object is gone is never parked, for nothing would wake it for good. What departed is forgotten
+    /// if a reconciler was told of it; what departed during the run is news, and its key is asked for or will be.
+    pub(crate) fn let_go(&self, key: &Key, ended: &Ended, verdict: Verdict) -> Verdict {
+        let Verdict::Park(why) = &verdict else {
             return verdict;
         };
         if !self.runner.is_gone(key) {
             return verdict;
         }
-        self.departed.settle(&last);
-        self.metrics.departed_let_go();
-        let controller = &self.name;
-        tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
-        Verdict::Done
-    }
-
-    pub(crate) async fn wait_ready(&self) {
-        for cache in &self.caches {
-            cache.wait_synced().await;
+        let let_go = self.departed.let_go(key);
+        if let_go == LetGo::Forgotten {
+            self.metrics.departed_let_go();
         }
+        if let_go != LetGo::Untold && !matches!(ended, Ended::Outcome(_)) {
+            let controller = &self.name;
+            tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
+        }
+        Verdict::Done
     }
 
     pub(crate) fn shards(&self) -> usize {

@@ -19,10 +19,28 @@ pub(crate) struct Departed(Arc<Mutex<Book>>);
 
 #[derive(Default)]
 struct Book {
-    last: HashMap<Key, (u64, Object)>,
+    last: HashMap<Key, Entry>,
     /// The same by age; a number for each of `last`.
     by_age: BTreeMap<u64, Key>,
     next: u64,
+}
+
+struct Entry {
+    number: u64,
+    last: Object,
+    /// Whether a reconciler was ever told of it.
+    told: bool,
+}
+
+/// What became of the last state of an object whose key is given up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LetGo {
+    /// Its reconciler was told of it, and it is forgotten now.
+    Forgotten,
+    /// It departed so lately that nobody was told of it: it stays.
+    Untold,
+    /// There is none.
+    Nothing,
 }
 
 impl Departed {
@@ -41,8 +59,13 @@ impl Departed {
         } = &mut *book;
         *next += 1;
         by_age.insert(*next, last.key().clone());
-        if let Some((before, _)) = all.insert(last.key().clone(), (*next, last)) {
-            by_age.remove(&before);
+        let entry = Entry {
+            number: *next,
+            told: false,
+            last,
+        };
+        if let Some(before) = all.insert(entry.last.key().clone(), entry) {
+            by_age.remove(&before.number);
         }
         if all.len() <= bound {
             return None;
@@ -53,19 +76,40 @@ impl Departed {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Object> {
-        self.book().last.get(key).map(|(_, last)| last.clone())
+        self.book().last.get(key).map(|entry| entry.last.clone())
+    }
+
+    /// What the reconciler is told now.
+    pub(crate) fn tell(&self, key: &Key) -> Option<Object> {
+        let mut book = self.book();
+        let entry = book.last.get_mut(key)?;
+        entry.told = true;
+        Some(entry.last.clone())
+    }
+
+    /// The reconciler has failed at `key` for good.
+    pub(crate) fn let_go(&self, key: &Key) -> LetGo {
+        let mut book = self.book();
+        match book.last.get(key) {
+            None => LetGo::Nothing,
+            Some(Entry { told: false, .. }) => LetGo::Untold,
+            Some(Entry { number, .. }) => {
+                let number = *number;
+                book.forget(key, number);
+                LetGo::Forgotten
+            }
+        }
     }
 
     /// Forgets what departed, unless another incarnation has departed since.
     pub(crate) fn settle(&self, dealt_with: &Object) {
         let mut book = self.book();
-        let Some((number, last)) = book.last.get(dealt_with.key()) else {
+        let Some(Entry { number, last, .. }) = book.last.get(dealt_with.key()) else {
             return;
         };
         if last.meta().uid == dealt_with.meta().uid {
             let number = *number;
-            book.last.remove(dealt_with.key());
-            book.by_age.remove(&number);
+            book.forget(dealt_with.key(), number);
         }
     }
 
@@ -75,6 +119,13 @@ impl Departed {
 
     fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.0)
+    }
+}
+
+impl Book {
+    fn forget(&mut self, key: &Key, number: u64) {
+        self.last.remove(key);
+        self.by_age.remove(&number);
     }
 }
 
@@ -111,5 +162,19 @@ mod tests {
         assert_eq!(departed.keys(), [Key::new(None, "c")]);
         let book = departed.book();
         assert_eq!((book.last.len(), book.by_age.len()), (1, 1));
+    }
+
+    #[test]
+    fn only_what_a_reconciler_was_told_of_is_let_go() {
+        let (departed, key) = (Departed::default(), Key::new(None, "a"));
+        assert_eq!(departed.let_go(&key), LetGo::Nothing);
+        assert_eq!(departed.insert(object("a", "1")), None);
+        assert_eq!(departed.let_go(&key), LetGo::Untold);
+        assert!(departed.tell(&key).is_some());
+        assert_eq!(departed.insert(object("a", "2")), None);
+        assert_eq!(departed.let_go(&key), LetGo::Untold, "another incarnation");
+        assert!(departed.tell(&key).is_some());
+        assert_eq!(departed.let_go(&key), LetGo::Forgotten);
+        assert!(departed.keys().is_empty() && departed.book().by_age.is_empty());
     }
 }

@@ -3,7 +3,10 @@
 //! Invariants: (1) a key has at most one [`Running`]; (2) it is in the map exactly as long as it exists; (3) who waits in
 //! [`InFlight::enter`] is woken by every removal. From (1) follows guarantee 1, whatever the cells of a rebuilt shard believe.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use boatswain_cache::Key;
 use boatswain_supervision::{Virtual, VirtualChild};
@@ -48,8 +51,13 @@ impl InFlight {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.0.since.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.since.is_empty()
     }
 
     /// What runs, longest first, at most `limit` of it.
@@ -77,9 +85,14 @@ impl InFlight {
         }
     }
 
-    /// When the longest running activation began.
-    pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.0.since.iter().map(|entry| *entry.value()).min()
+    /// How long what runs has been running: each of them.
+    pub(crate) fn ages(&self, now: Instant) -> Vec<Duration> {
+        let age = |since: Instant| now.saturating_duration_since(since);
+        self.0
+            .since
+            .iter()
+            .map(|entry| age(*entry.value()))
+            .collect()
     }
 }
 
@@ -92,8 +105,6 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]

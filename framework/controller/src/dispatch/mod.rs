@@ -1,9 +1,10 @@
 //! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
 
-mod closing;
 mod core;
+mod counts;
 mod departed;
 mod echoes;
+mod gate;
 mod in_flight;
 mod limiter;
 mod orders;
@@ -11,6 +12,7 @@ mod parked;
 mod permits;
 mod retry;
 mod shard;
+mod tally;
 mod worker;
 mod writes;
 
@@ -20,19 +22,22 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub(crate) use self::{
-    closing::Closing,
     core::{DispatchCore, Runner},
-    departed::Departed,
+    counts::Counts,
+    departed::{Departed, LetGo},
     echoes::Echoes,
+    gate::{Closing, Gate},
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
     retry::{Ended, Retries},
-    shard::{Berth, Counts, Seat, Shard, ShardView},
+    shard::{Berth, Seat, Shard, ShardView},
+    tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
     writes::{Target, Writes},
 };
 pub use self::{
+    gate::{Pause, Shut},
     orders::ControllerHandle,
     parked::ParkedKey,
     retry::{Pace, RetryPolicy},

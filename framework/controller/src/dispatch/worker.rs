@@ -107,6 +107,7 @@ impl Drop for Ticket {
 
 pub(crate) struct Worker {
     core: Arc<DispatchCore>,
+    shard: usize,
     clock: Clock,
     /// Whether the reconciler has been called and has not ended yet.
     reconciling: Rc<Cell<bool>>,
@@ -114,9 +115,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(core: Arc<DispatchCore>, link: &Link) -> Self {
+    pub(crate) fn new(core: Arc<DispatchCore>, shard: usize, link: &Link) -> Self {
         Self {
             core,
+            shard,
             clock: link.clock().clone(),
             reconciling: Rc::default(),
             stopping: false,
@@ -136,7 +138,7 @@ impl Actor for Worker {
         }
         // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
         if !std::mem::replace(&mut self.stopping, true)
-            && let Some(end) = self.core.closing.end()
+            && let Some(end) = self.core.gate.end()
         {
             let clock = self.clock.clone();
             let end = async move { clock.sleep_until(end).await };
@@ -162,6 +164,7 @@ impl Handler<Activate> for Worker {
         let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, last, causes);
         let run = run(
             self.core.clone(),
+            self.shard,
             self.clock.clone(),
             cx,
             self.reconciling.clone(),
@@ -193,11 +196,13 @@ impl Handler<Activate> for Worker {
 /// One run of the key of `cx`, from the barrier to the outcome.
 async fn run(
     core: Arc<DispatchCore>,
+    shard: usize,
     clock: Clock,
     cx: context::Context,
     reconciling: Rc<Cell<bool>>,
 ) -> Ended {
     let _running = core.in_flight.enter(cx.key(), clock.now()).await;
+    let tally = core.metrics.tally(shard);
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
     if echoes.is_all(&key, cx.causes()) {
         core.metrics.filtered();
@@ -205,12 +210,12 @@ async fn run(
         return Ended::Outcome(Outcome::Done);
     }
     if let Some(ended) = barrier(&core, &clock, cx.key()).await {
-        core.metrics.reconciled(&ended, Duration::ZERO);
+        tally.ended(&ended, Duration::ZERO);
         return ended;
     }
-    // it may have begun while the run waited, and the worker is asked to stop only after others
-    if core.closing.end().is_some() {
-        return Ended::Aborted;
+    // a stop or a pause may have begun while the run waited, and the worker is asked to stop only after others
+    if !core.gate.is_let_through() {
+        return Ended::NotBegun;
     }
     let started = clock.now();
     reconciling.set(true);
@@ -224,7 +229,7 @@ async fn run(
     match ended {
         Ok(ended) => {
             echoes.ended(&key, &ended);
-            core.metrics.reconciled(&ended, took);
+            tally.ended(&ended, took);
             match &ended {
                 Ended::Outcome(outcome) => tracing::debug!(?took, ?outcome, "reconciled"),
                 Ended::Failed {
@@ -236,8 +241,7 @@ async fn run(
             ended
         }
         Err(payload) => {
-            core.metrics
-                .reconciled(&Ended::Panicked(String::new()), took);
+            tally.ended(&Ended::Panicked(String::new()), took);
             resume_unwind(payload)
         }
     }
@@ -271,6 +275,7 @@ impl fmt::Display for Ended {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
             Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
+            Self::NotBegun => f.write_str("put back before it began"),
             Self::Aborted => f.write_str("the worker was lost before it finished"),
         }
     }

@@ -13,7 +13,10 @@ use super::{
     Leadership,
     state::{Answer, Change, Step},
 };
-use crate::recorder::{Note, Recorder, Severity};
+use crate::{
+    manager::Leader,
+    recorder::{Note, Recorder, Severity},
+};
 
 /// Campaigns for ever; a lost lease is campaigned for again. Its client is its own: no limit, no queue and no other connection can make it late.
 pub(crate) struct LeaderActor {
@@ -34,12 +37,12 @@ struct Campaign {
 
 impl LeaderActor {
     pub(crate) fn new(
-        leadership: Leadership,
-        client: kube::Client,
+        leader: Leader,
         recorder: Recorder,
         busy: Box<dyn Fn() -> bool>,
         link: &Link,
     ) -> Self {
+        let Leader { leadership, client } = leader;
         let shown = leadership.clone();
         link.report("leads", move || shown.status().leads.into());
         let shown = leadership.clone();
@@ -178,7 +181,6 @@ impl Campaign {
                 }
                 Change::Lost(why) => {
                     tracing::error!(%namespace, %name, %why, "leading no more: standing by, and campaigning");
-                    self.note("stopped leading");
                 }
                 Change::Holder(Some(holder)) if holder != lease.identity => {
                     tracing::info!(%namespace, %name, %holder, "standing by: another leads");

@@ -1,12 +1,12 @@
 //! What outlives every incarnation of the elector's actor: the elector, its fence, and what others may know of it.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use boatswain_supervision::Clock;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::{
     Fence, LeaseTerms,
@@ -64,7 +64,7 @@ struct Inner {
     options: LeaseOptions,
     state: Mutex<State>,
     fence: Fence,
-    role: watch::Sender<Role>,
+    follower: OnceLock<Box<dyn Fn(Role) + Send + Sync>>,
     /// The elector's actor sleeps, and is to look again.
     wake: Notify,
 }
@@ -85,7 +85,7 @@ impl Leadership {
             options,
             state: Mutex::new(State { elector, status }),
             fence: Fence::default(),
-            role: watch::Sender::new(Role::Standby),
+            follower: OnceLock::new(),
             wake: Notify::new(),
         }))
     }
@@ -98,9 +98,13 @@ impl Leadership {
         self.0.fence.clone()
     }
 
-    /// Tells of every change of the role; the value is the present one.
-    pub(crate) fn role(&self) -> watch::Receiver<Role> {
-        self.0.role.subscribe()
+    /// Calls `follower` with the present role, and with every other one as it comes; only one can follow. It is called with the elector's lock held, so that
+    /// roles reach it in their order: it must not ask for anything here.
+    pub(crate) fn follow(&self, follower: impl Fn(Role) + Send + Sync + 'static) {
+        let state = lock(&self.0.state);
+        follower(role(&state));
+        // who came second follows nothing
+        let _ = self.0.follower.set(Box::new(follower));
     }
 
     pub(crate) fn status(&self) -> LeaseStatus {
@@ -186,7 +190,7 @@ impl Leadership {
     /// Changes the elector, then what follows from it: the fence first, so that nobody who learns of a role finds the fence of another.
     fn change(&self, change: impl FnOnce(&mut State) -> Vec<Change>) -> Vec<Change> {
         let mut state = lock(&self.0.state);
-        let led = state.elector.leads();
+        let (led, before) = (state.elector.leads(), role(&state));
         let changes = change(&mut state);
         match state.elector.fence() {
             Some(until) => self.0.fence.open(until),
@@ -201,15 +205,20 @@ impl Leadership {
         status.holder = elector.holder().map(str::to_owned);
         status.transitions = elector.transitions();
         status.slow_renewals = elector.slow;
-        let role = if leads {
-            Role::Leader(status.term)
-        } else {
-            Role::Standby
-        };
-        self.0
-            .role
-            .send_if_modified(|present| std::mem::replace(present, role) != role);
+        let now = role(&state);
+        if now != before
+            && let Some(follower) = self.0.follower.get()
+        {
+            follower(now);
+        }
         changes
+    }
+}
+
+fn role(state: &State) -> Role {
+    match state.elector.leads() {
+        true => Role::Leader(state.status.term),
+        false => Role::Standby,
     }
 }
 

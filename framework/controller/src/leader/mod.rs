@@ -5,6 +5,7 @@
 mod actor;
 mod core;
 mod fence;
+mod names;
 mod state;
 mod terms;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub(crate) use self::{
     actor::LeaderActor,
     core::{Leadership, Role},
     fence::Fence,
+    names::hostname,
 };
 pub use self::{
     core::{LeaseOptions, LeaseStatus},

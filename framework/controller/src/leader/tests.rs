@@ -19,7 +19,7 @@ use kube::{
 };
 
 use super::*;
-use crate::recorder::Recorder;
+use crate::{manager::Leader, recorder::Recorder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -63,11 +63,15 @@ impl Stage {
         let (led, client, works) = (leadership.clone(), self.client(), busy.clone());
         let root = SupervisorSpec::new("root", Strategy::OneForOne).children(
             move |root: &mut Children| {
-                let (led, client, works) = (led.clone(), client.clone(), works.clone());
+                let leader = Leader {
+                    leadership: led.clone(),
+                    client: client.clone(),
+                };
+                let works = works.clone();
                 let make = move |link: &Link| {
                     let works = works.clone();
                     let busy = Box::new(move || works.load(Relaxed));
-                    LeaderActor::new(led.clone(), client.clone(), Recorder::default(), busy, link)
+                    LeaderActor::new(leader.clone(), Recorder::default(), busy, link)
                 };
                 root.add(ChildSpec::actor("lease", Mailbox::new(), make));
             },

@@ -4,7 +4,9 @@ use std::{
     time::Duration,
 };
 
+use http::Response;
 use http_body_util::Empty;
+use kube::client::DynBody;
 use tower::service_fn;
 
 use super::*;
@@ -16,16 +18,16 @@ fn empty() -> Box<DynBody> {
     Box::new(Empty::new().map_err(|never: Infallible| match never {}))
 }
 
+/// How many reads, and how many writes.
+type Counts = [AtomicUsize; 2];
+
 /// Both ways count; writes take `slow`.
 fn fencing(
     fence: &Fence,
     clock: &Clock,
     slow: Duration,
-) -> (
-    impl Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError>,
-    Arc<[AtomicUsize; 2]>,
-) {
-    let counts: Arc<[AtomicUsize; 2]> = Arc::default();
+    counts: &Arc<Counts>,
+) -> impl Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError> {
     let (read, written, timer) = (counts.clone(), counts.clone(), clock.clone());
     let reads = service_fn(move |_| {
         read[0].fetch_add(1, SeqCst);
@@ -39,8 +41,7 @@ fn fencing(
             Ok(Response::new(empty()))
         })
     });
-    let service = Fencing::new(fence.clone(), clock.clone(), reads, writes);
-    (service, counts)
+    Fencing::new(fence.clone(), clock.clone(), reads, writes)
 }
 
 async fn send(
@@ -60,7 +61,8 @@ fn is_fenced(result: Result<(), BoxError>) -> bool {
 async fn g10_nothing_but_reads_passes_a_closed_fence() {
     let clock = Clock::paused(std::time::UNIX_EPOCH);
     let fence = Fence::default();
-    let (mut service, counts) = fencing(&fence, &clock, Duration::ZERO);
+    let counts = Arc::default();
+    let mut service = fencing(&fence, &clock, Duration::ZERO, &counts);
     for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
         assert!(is_fenced(send(&mut service, method).await));
     }
@@ -81,7 +83,7 @@ async fn g10_nothing_but_reads_passes_a_closed_fence() {
 async fn g10_a_write_has_no_more_time_than_the_fence_stays_open() {
     let clock = Clock::paused(std::time::UNIX_EPOCH);
     let fence = Fence::default();
-    let (mut service, _) = fencing(&fence, &clock, 30 * SECOND);
+    let mut service = fencing(&fence, &clock, 30 * SECOND, &Arc::default());
     fence.open(clock.boot() + 10 * SECOND);
     let begun = clock.now();
     assert!(is_fenced(send(&mut service, Method::POST).await));

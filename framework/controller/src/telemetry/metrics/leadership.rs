@@ -1,0 +1,53 @@
+//! Who leads, under client-go's names and some of our own.
+
+use prometheus::Registry;
+
+use super::families::{Families, Scraped};
+use crate::leader::{Leadership, LeaseStatus};
+
+/// Registers what is known of a lease.
+pub(crate) fn register_leadership(
+    leadership: &Leadership,
+    registry: &Registry,
+) -> Result<(), prometheus::Error> {
+    let leadership = leadership.clone();
+    registry.register(Box::new(Scraped::new(families, move || {
+        (leadership.options().name.clone(), leadership.status())
+    })?))
+}
+
+fn families(families: &mut Families, read: Option<&(String, LeaseStatus)>) {
+    let label = |(name, _): &(String, LeaseStatus)| vec![name.clone()];
+    let gauge = |value: fn(&LeaseStatus) -> f64| read.map(|read| (label(read), value(&read.1)));
+    let count = |value: fn(&LeaseStatus) -> u64| read.map(|read| (label(read), value(&read.1)));
+    families.gauge(
+        "leader_election_master_status",
+        "1 where this process leads, 0 where it stands by.",
+        &["name"],
+        gauge(|status| f64::from(u8::from(status.leads))),
+    );
+    families.counter(
+        "leader_election_slowpath_total",
+        "Renewals that had to read the lease first.",
+        &["name"],
+        count(|status| status.slow_renewals),
+    );
+    families.counter(
+        "leader_election_terms_total",
+        "How often this process has come to lead.",
+        &["name"],
+        count(|status| status.term),
+    );
+    families.gauge(
+        "leader_election_transitions",
+        "How often the lease has changed hands, as it says itself.",
+        &["name"],
+        gauge(|status| status.transitions.into()),
+    );
+    families.gauge(
+        "leader_election_renewal_seconds",
+        "How long the last successful renewal took; 0 before the first.",
+        &["name"],
+        gauge(|status| status.renewal.map_or(0.0, |took| took.as_secs_f64())),
+    );
+}
