@@ -83,7 +83,8 @@ async fn g10_nothing_but_reads_passes_a_closed_fence() {
 async fn g10_a_write_has_no_more_time_than_the_fence_stays_open() {
     let clock = Clock::paused(std::time::UNIX_EPOCH);
     let fence = Fence::default();
-    let mut service = fencing(&fence, &clock, 30 * SECOND, &Arc::default());
+    let counts = Arc::default();
+    let mut service = fencing(&fence, &clock, 30 * SECOND, &counts);
     fence.open(clock.boot() + 10 * SECOND);
     let begun = clock.now();
     assert!(is_fenced(send(&mut service, Method::POST).await));
