@@ -9,6 +9,7 @@ mod predicates;
 mod retries;
 mod selections;
 mod stops;
+mod storm;
 mod triggers;
 mod writes;
 
