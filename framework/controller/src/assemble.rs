@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use crate::{
         RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
+    explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
@@ -380,13 +381,21 @@ impl Runnable {
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
             gate: gate.clone(),
+            journals: (0..shards).map(|_| Mutex::default()).collect(),
+            heards: Heards::default(),
+            first_run: yard.entropy.next(),
         });
+        let own = feeds.iter().filter(|feed| feed.is_own());
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
             gate,
             clock: yard.clock.clone(),
+            core: Arc::downgrade(&core),
+            quarantines: own
+                .map(|feed: &Arc<Feed>| feed.quarantine.clone())
+                .collect(),
         });
         let hold = Hold {
             core,
