@@ -3,7 +3,6 @@
 use std::{
     fmt::Display,
     num::NonZeroU32,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -16,6 +15,7 @@ use boatswain_workqueue::{
 use crate::{
     reconcile::{Fault, Outcome},
     sync::lock,
+    trigger::guarded,
 };
 
 /// Runs of a key that may be lost, since it last succeeded, before each further one counts against it.
@@ -26,7 +26,8 @@ const JITTER: f64 = 0.2;
 /// How keys of a controller that fail are retried.
 ///
 /// Delays are chosen by [`Limiters`]: those of [`limit`](crate::limit), combined by [`MaxOf`](crate::limit::MaxOf), or of your own. A controller makes
-/// one limiter of each, for all of its keys; fields set to clones of one value share it.
+/// one limiter of each, for all of its keys; fields set to clones of one value share it. A limiter of your own is asked by one shard at a time, and the
+/// others wait for it: it computes and does not block.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -266,12 +267,9 @@ impl Retries {
 
 /// What `limiter` says; one that panics says what the default one would.
 fn delay(limiter: &Shared, retry: Retry) -> Duration {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
-        let mut limiter = lock(limiter);
-        limiter.delay(retry)
-    }));
-    asked.unwrap_or_else(|_| {
-        tracing::error!("a limiter panicked; the default delay is taken");
+    let asked = guarded(|| lock(limiter).delay(retry));
+    asked.unwrap_or_else(|panicked| {
+        tracing::error!("a limiter failed: {panicked}; the default delay is taken");
         Exponential::default().delay(retry)
     })
 }
