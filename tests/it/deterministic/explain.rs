@@ -1,18 +1,21 @@
 //! What is said of a key: one fact per thing it can be doing.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, convert::Infallible, sync::Arc, time::Duration};
 
 use boatswain::{
     Causes, Context, Controller, ControllerHandle, Doing, Explanation, Fault, Key, Lane, Needs,
     Outcome, Reconciler, Running, Shut, Waits,
 };
 use boatswain_apisim::Matcher;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api, Resource as _, ResourceExt as _,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
-    core::{ApiResource, ObjectMeta},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::{ConfigMap, Secret},
 };
+use kube::{
+    Api, Resource, ResourceExt as _,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Stage, end, retries::secs};
@@ -374,7 +377,7 @@ fn a_key_held_at_the_barrier_says_which_write_is_not_shown_and_what_it_wrote() {
 }
 
 #[test]
-fn parked_keys_say_why_and_those_that_do_not_decode_where() {
+fn a_parked_key_says_why_and_when_it_is_tried_again() {
     Stage::play(8, |stage| async move {
         let (running, handle) = start(&stage, doer()).await;
         let parked = told(&stage, &handle, "permanent").await;
@@ -397,24 +400,72 @@ fn parked_keys_say_why_and_those_that_do_not_decode_where() {
             "{given_up}"
         );
 
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        let maps =
-            Api::<DynamicObject>::namespaced_with(stage.client.clone(), "default", &resource);
-        let mut broken = DynamicObject::new("broken", &resource);
-        broken.data = json!({ "data": { "value": 5 } });
-        maps.create(&PostParams::default(), &broken)
-            .await
-            .expect("created");
-        stage.clock.sleep(secs(1)).await;
-        let broken = handle.explain(&key("broken")).await;
+        end(running).await;
+    });
+}
+
+/// A ConfigMap of which more is expected than is true.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Strict {
+    metadata: ObjectMeta,
+    #[serde(rename = "data")]
+    _data: Numbers,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Numbers {
+    #[serde(rename = "value")]
+    _value: u32,
+}
+
+impl Resource for Strict {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(_: &()) -> Cow<'_, str> {
+        "ConfigMap".into()
+    }
+
+    fn group(_: &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version(_: &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(_: &()) -> Cow<'_, str> {
+        "configmaps".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[test]
+fn an_object_that_does_not_decode_is_said_to_and_where() {
+    Stage::play(12, |stage| async move {
+        let controller = Controller::<Strict>::named("doer").resync(None);
+        let run = |_: Arc<Strict>, _: Arc<()>| async { Ok::<_, Infallible>(Outcome::Done) };
+        let running = stage
+            .start(controller.reconcile_with(Arc::new(()), run))
+            .await;
+        let handle = running.observer().controller("doer").expect("it is there");
+        let broken = told(&stage, handle, "broken").await;
         match &broken.now {
-            Doing::Undecodable { reason, .. } => assert!(reason.contains("data"), "{reason}"),
-            other => panic!("{other:?}"),
+            Doing::Undecodable { reason, .. } => {
+                assert!(reason.contains("data.value"), "{reason}");
+            }
+            _ => panic!("{broken}"),
         }
-        assert_eq!(
-            broken.last.as_ref().map(|last| last.result),
-            Some("undecodable")
-        );
+        let last = broken.last.as_ref().map(|last| last.result);
+        assert_eq!(last, Some("undecodable"));
+        assert!(broken.to_string().contains("left alone since"), "{broken}");
         end(running).await;
     });
 }
@@ -450,14 +501,10 @@ fn a_shard_that_does_not_answer_is_not_waited_for_longer_than_a_second() {
         told(&stage, &handle, "permanent").await;
         told(&stage, &handle, "idle").await;
         // its backoff grows with each crash
-        for _ in 0..6 {
+        for crash in 0..6 {
             assert!(running.observer().kill("root/controllers/doer/shard-0"));
-            stage.clock.sleep(Duration::from_millis(1)).await;
-            let mut left = 100;
-            while left > 0 && !running.observer().kill("root/controllers/doer/shard-0") {
-                stage.clock.sleep(secs(1)).await;
-                left -= 1;
-            }
+            let rest = if crash < 5 { 130 << crash } else { 1 };
+            stage.clock.sleep(Duration::from_millis(rest)).await;
         }
         let asked = stage.clock.now();
         let idle = handle.explain(&key("idle")).await;
@@ -473,7 +520,7 @@ fn what_woke_a_key_is_named_with_its_version() {
     Stage::play(11, |stage| async move {
         let controller = doer()
             .watches::<Secret>()
-            .mapped_by(|_, _| async { Ok::<_, std::convert::Infallible>(vec![key("map")]) });
+            .mapped_by(|_, _| async { Ok::<_, Infallible>(vec![key("map")]) });
         let (running, handle) = start(&stage, controller).await;
         stage.create("map").await;
         stage.clock.sleep(secs(1)).await;

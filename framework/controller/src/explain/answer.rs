@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use boatswain_cache::Key;
+use boatswain_cache::{Key, ReadError};
 use boatswain_workqueue::Wait;
 use jiff::{SignedDuration, Timestamp};
 
@@ -89,7 +89,10 @@ impl ControllerHandle {
             let journal = lock(&core.journals[shard]);
             (journal.last(key), journal.error(key).map(str::to_owned))
         };
-        let ending = record.as_ref().map(|record| record.ending);
+        let failed = record
+            .as_ref()
+            .filter(|record| record.ending == Ending::Undecodable);
+        let undecodable = failed.map(|record| record.began);
         told.last = record.map(|record| {
             let heard = core.heards.newest(key, record.began);
             LastRun {
@@ -115,7 +118,7 @@ impl ControllerHandle {
             view,
             key,
             wall: &wall,
-            ending,
+            undecodable,
             error,
         };
         match answered {
@@ -129,9 +132,7 @@ impl ControllerHandle {
         }
         told.next = match &told.now {
             Doing::Waiting { until, .. } => Some(*until),
-            Doing::Parked { .. } | Doing::Undecodable { .. } => {
-                view.parked.get(key).map(|parked| parked.next_try)
-            }
+            Doing::Parked { .. } => view.parked.get(key).map(|parked| parked.next_try),
             _ => None,
         };
         told
@@ -149,7 +150,8 @@ struct Look<'a> {
     view: &'a ShardView,
     key: &'a Key,
     wall: &'a Wall,
-    ending: Option<Ending>,
+    /// Since when it is known that the object does not decode.
+    undecodable: Option<Instant>,
     error: Option<String>,
 }
 
@@ -181,15 +183,15 @@ impl Look<'_> {
                 _ => Doing::Running { since, again },
             },
             State::Waiting { until, why } => {
-                let error = || {
-                    let unknown = "it is not remembered".to_owned();
-                    self.error.clone().unwrap_or(unknown)
-                };
                 let why = match why {
                     Wait::Requeue => Waits::Requeue,
                     Wait::NotReady => Waits::NotReady,
-                    Wait::Backoff(_) if until <= wall.now => Waits::Line { error: error() },
-                    Wait::Backoff(_) => Waits::Backoff { error: error() },
+                    Wait::Backoff(_) if until <= wall.now => Waits::Line {
+                        error: self.error(),
+                    },
+                    Wait::Backoff(_) => Waits::Backoff {
+                        error: self.error(),
+                    },
                     Wait::Conflict => Waits::Conflict,
                     Wait::Lost => Waits::Lost,
                 };
@@ -214,22 +216,32 @@ impl Look<'_> {
     fn parked(&self) -> Option<Doing> {
         let parked = self.view.parked.get(self.key)?;
         let (since, reason) = (parked.since, parked.reason);
-        Some(match self.ending {
-            Some(Ending::Undecodable) => Doing::Undecodable { since, reason },
-            _ => Doing::Parked { since, reason },
-        })
+        Some(Doing::Parked { since, reason })
     }
 
     fn idle(&self) -> Doing {
-        match self.core.runner.look(self.key) {
-            Ok(Some(_)) => Doing::Idle,
-            Ok(None) => Doing::Unknown {
+        match (self.core.runner.look(self.key), self.undecodable) {
+            (Ok(Some(_)), Some(since)) => Doing::Undecodable {
+                since: self.wall.at(since),
+                reason: self.error(),
+            },
+            (Ok(Some(_)), None) => Doing::Idle,
+            (Ok(None), _) => Doing::Unknown {
                 why: "there is no such object in the cache".to_owned(),
             },
-            Err(error) => Doing::Unknown {
+            (Err(ReadError::Undecodable(error)), since) => Doing::Undecodable {
+                since: self.wall.at(since.unwrap_or(self.wall.now)),
+                reason: error.to_string(),
+            },
+            (Err(error), _) => Doing::Unknown {
                 why: error.to_string(),
             },
         }
+    }
+
+    fn error(&self) -> String {
+        let unknown = "it is not remembered".to_owned();
+        self.error.clone().unwrap_or(unknown)
     }
 
     /// What is known without the shard.

@@ -130,7 +130,7 @@ impl fmt::Display for Explanation {
             }
             Doing::Undecodable { since, reason } => {
                 let since = time(since);
-                write!(f, "parked since {since}, until it changes: {reason}")?;
+                write!(f, "left alone since {since}, until it changes: {reason}")?;
             }
             Doing::Unknown { why } => write!(f, "nothing is known of it: {why}")?,
             Doing::Unanswered { why } => write!(f, "its shard does not answer: {why}")?,

@@ -100,9 +100,9 @@ pub enum Doing {
         /// Why.
         reason: String,
     },
-    /// Its object is no valid one of its kind; it is out of the round until that changes.
+    /// Its object is no valid one of its kind, and nothing but a change of it can help.
     Undecodable {
-        /// Since when it is parked.
+        /// Since when that is known.
         since: Timestamp,
         /// Where it does not decode.
         reason: String,
@@ -209,5 +209,21 @@ impl fmt::Display for ReconcileId {
 impl fmt::Debug for ReconcileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_of_runs_are_unlike_each_other() {
+        let names: HashSet<_> = (0..10_000).map(ReconcileId::of).collect();
+        assert_eq!(names.len(), 10_000);
+        let (one, next) = (ReconcileId::of(1), ReconcileId::of(2));
+        assert!((one.0 ^ next.0).count_ones() > 10, "{one} {next}");
+        assert_eq!(one.to_string().len(), 16);
     }
 }
