@@ -342,7 +342,7 @@ impl Runnable {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        let caches: Vec<_> = read.into_values().collect();
+        let caches: Arc<Vec<_>> = Arc::new(read.into_values().collect());
         let own = selections.first().map(Selection::kind);
         let echoes = match own.filter(|_| plan.ignore_own_writes) {
             Some(kind) => Echoes::of(&kind.group, &kind.plural),
@@ -352,7 +352,7 @@ impl Runnable {
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let in_flight = InFlight::default();
-        let gate = Gate::new(yard.closing.clone(), caches.clone());
+        let gate = Gate::new(yard.closing.clone(), &caches);
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
@@ -367,7 +367,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches),
+                writes: Writes::new(caches.to_vec()),
                 echoes,
             }),
             name: plan.name,
@@ -380,6 +380,7 @@ impl Runnable {
             metrics,
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
+            _caches: caches,
             gate: gate.clone(),
             journals: (0..shards).map(|_| Mutex::default()).collect(),
             heards: Heards::default(),

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Key, Object, ReadError};
+use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
@@ -56,6 +56,8 @@ pub(crate) struct DispatchCore {
     pub(crate) entropy: Entropy,
     /// How many incarnations each shard has had, over every rebuild of the tree around it.
     pub(crate) epochs: Box<[AtomicU32]>,
+    /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
+    pub(crate) _caches: Arc<Vec<View>>,
     pub(crate) gate: Gate,
     /// Of each shard, written at the end of its runs.
     pub(crate) journals: Box<[Mutex<Journal>]>,
