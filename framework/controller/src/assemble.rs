@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use crate::{
         RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
+    explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
@@ -341,7 +342,7 @@ impl Runnable {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        let caches: Vec<_> = read.into_values().collect();
+        let caches: Arc<Vec<_>> = Arc::new(read.into_values().collect());
         let own = selections.first().map(Selection::kind);
         let echoes = match own.filter(|_| plan.ignore_own_writes) {
             Some(kind) => Echoes::of(&kind.group, &kind.plural),
@@ -351,7 +352,7 @@ impl Runnable {
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let in_flight = InFlight::default();
-        let gate = Gate::new(yard.closing.clone(), caches.clone());
+        let gate = Gate::new(yard.closing.clone(), &caches);
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
@@ -366,7 +367,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches),
+                writes: Writes::new(caches.to_vec()),
                 echoes,
             }),
             name: plan.name,
@@ -379,15 +380,23 @@ impl Runnable {
             metrics,
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
+            _caches: caches,
             gate: gate.clone(),
+            journals: (0..shards).map(|_| Mutex::default()).collect(),
+            heards: Heards::default(),
+            first_run: yard.entropy.next(),
         });
+        let own = feeds.iter().filter(|feed| feed.is_own());
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
             gate,
             clock: yard.clock.clone(),
-            in_flight: core.in_flight.clone(),
+            core: Arc::downgrade(&core),
+            quarantines: own
+                .map(|feed: &Arc<Feed>| feed.quarantine.clone())
+                .collect(),
         });
         let hold = Hold {
             core,

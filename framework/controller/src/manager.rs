@@ -351,6 +351,7 @@ impl Launch {
             crew,
             informers: shared.clone(),
             listener: listener.map(Arc::new),
+            clock: clock.clone(),
         };
         let root = root(parts, branches);
         let tree = Tree::start(

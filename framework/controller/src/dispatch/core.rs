@@ -2,13 +2,13 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Key};
+use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
@@ -17,6 +17,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
+    explain::{Heards, Journal, ReconcileId},
     telemetry::ControllerMetrics,
 };
 
@@ -30,6 +31,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Where the objects are that it runs for.
     fn stores(&self) -> Arc<[Arc<InformerCore>]>;
+
+    /// What the cache has of the key's object, not decoded.
+    fn look(&self, key: &Key) -> Result<Option<Object>, ReadError>;
 
     /// Whether the cache knows that there is no such object.
     fn is_gone(&self, key: &Key) -> bool;
@@ -52,7 +56,14 @@ pub(crate) struct DispatchCore {
     pub(crate) entropy: Entropy,
     /// How many incarnations each shard has had, over every rebuild of the tree around it.
     pub(crate) epochs: Box<[AtomicU32]>,
+    /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
+    pub(crate) _caches: Arc<Vec<View>>,
     pub(crate) gate: Gate,
+    /// Of each shard, written at the end of its runs.
+    pub(crate) journals: Box<[Mutex<Journal>]>,
+    pub(crate) heards: Heards,
+    /// Where the numbers of runs begin.
+    pub(crate) first_run: u64,
 }
 
 impl DispatchCore {
@@ -74,6 +85,12 @@ impl DispatchCore {
             tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
         }
         Verdict::Done
+    }
+
+    /// A name for the next run of a shard.
+    pub(crate) fn next_run(&self, shard: usize) -> ReconcileId {
+        let number = self.metrics.tally(shard).begin() * self.shards() as u64 + shard as u64;
+        ReconcileId::of(self.first_run.wrapping_add(number))
     }
 
     pub(crate) fn shards(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Instant,
@@ -11,6 +11,7 @@ use std::{
 
 use boatswain_cache::View;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::sync::lock;
 
@@ -65,23 +66,28 @@ pub(crate) struct Gate(Arc<Inner>);
 
 struct Inner {
     closing: Closing,
-    /// Every cache the reconciler reads: no key runs before all of them have been synced.
-    caches: Vec<View>,
+    /// Every cache the reconciler reads: no key runs before all of them have been synced. A handle keeps none of them in use.
+    caches: Weak<Vec<View>>,
     /// Whether they have been: what is added to them later holds up nobody.
     ready: AtomicBool,
     standby: AtomicBool,
+    /// Whether it has ever been a standby, so that it may be again.
+    is_elected: AtomicBool,
+    roles: Notify,
     /// Whether there is a pause: what starts a run need not take the lock to learn that there is none.
     is_paused: AtomicBool,
     pause: Mutex<Option<Pause>>,
 }
 
 impl Gate {
-    pub(crate) fn new(closing: Closing, caches: Vec<View>) -> Self {
+    pub(crate) fn new(closing: Closing, caches: &Arc<Vec<View>>) -> Self {
         Self(Arc::new(Inner {
             closing,
-            caches,
+            caches: Arc::downgrade(caches),
             ready: false.into(),
             standby: false.into(),
+            is_elected: false.into(),
+            roles: Notify::new(),
             is_paused: false.into(),
             pause: Mutex::default(),
         }))
@@ -103,9 +109,14 @@ impl Gate {
         closing.end().is_none() && !standby.load(Relaxed) && !is_paused.load(Relaxed)
     }
 
+    /// None after the end.
+    fn caches(&self) -> Arc<Vec<View>> {
+        self.0.caches.upgrade().unwrap_or_default()
+    }
+
     fn is_ready(&self) -> bool {
-        let Inner { caches, ready, .. } = &*self.0;
-        if !ready.load(Relaxed) && caches.iter().all(View::synced) {
+        let ready = &self.0.ready;
+        if !ready.load(Relaxed) && self.caches().iter().all(View::synced) {
             ready.store(true, Relaxed);
         }
         ready.load(Relaxed)
@@ -113,12 +124,11 @@ impl Gate {
 
     /// Whether keys run although an informer that was added later is not synced yet.
     pub(crate) fn is_ahead(&self) -> bool {
-        let Inner { caches, ready, .. } = &*self.0;
-        ready.load(Relaxed) && !caches.iter().all(View::synced)
+        self.0.ready.load(Relaxed) && !self.caches().iter().all(View::synced)
     }
 
     pub(crate) async fn wait_ready(&self) {
-        for cache in &self.0.caches {
+        for cache in &*self.caches() {
             cache.wait_synced().await;
         }
     }
@@ -126,10 +136,7 @@ impl Gate {
     /// Why runs may not begin.
     pub(crate) fn shut(&self) -> Option<Shut> {
         let Inner {
-            closing,
-            caches,
-            standby,
-            ..
+            closing, standby, ..
         } = &*self.0;
         if closing.end().is_some() {
             Some(Shut::Closing)
@@ -138,6 +145,7 @@ impl Gate {
         } else if let Some(pause) = self.pause() {
             Some(Shut::Paused(pause))
         } else if !self.is_ready() {
+            let caches = self.caches();
             let cores = caches.iter().flat_map(|view| view.cores().to_vec());
             let missing = cores.filter(|core| !core.synced());
             Some(Shut::NotSynced(
@@ -167,7 +175,41 @@ impl Gate {
     }
 
     pub(crate) fn set_standby(&self, standby: bool) {
+        if standby {
+            self.0.is_elected.store(true, Relaxed);
+        }
         self.0.standby.store(standby, Relaxed);
+        self.0.roles.notify_waiters();
+    }
+
+    pub(crate) fn is_standby(&self) -> bool {
+        self.0.standby.load(Relaxed)
+    }
+
+    /// Waits until the process leads no more: for ever where nobody is elected, and at no cost then.
+    pub(crate) async fn demoted(&self) {
+        match self.0.is_elected.load(Relaxed) {
+            true => self.role(true).await,
+            false => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the process leads, or works without being elected.
+    pub(crate) async fn promoted(&self) {
+        self.role(false).await;
+    }
+
+    async fn role(&self, standby: bool) {
+        loop {
+            let changed = self.0.roles.notified();
+            tokio::pin!(changed);
+            // registered before the look, so that a change in between is not missed
+            changed.as_mut().enable();
+            if self.is_standby() == standby {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// For the tree.
@@ -202,7 +244,7 @@ mod tests {
     #[test]
     fn a_gate_opens_when_nothing_shuts_it_and_says_the_first_reason() {
         let (closing, by) = (Closing::default(), "ann".to_owned());
-        let gate = Gate::new(closing.clone(), vec![]);
+        let gate = Gate::new(closing.clone(), &Arc::default());
         assert!(gate.is_open() && gate.shut().is_none());
         let since = jiff::Timestamp::UNIX_EPOCH;
         gate.set_pause(Some(Pause { by, since }));

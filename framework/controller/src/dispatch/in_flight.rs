@@ -51,8 +51,7 @@ impl InFlight {
         }
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.since.len()
     }
 
@@ -83,6 +82,19 @@ impl InFlight {
             total,
             shown: running.into_iter().take(limit).map(child).collect(),
         }
+    }
+
+    /// Since when `key` has been running.
+    pub(crate) fn since(&self, key: &Key) -> Option<Instant> {
+        self.0.since.get(key).map(|since| *since)
+    }
+
+    /// What runs, and since when.
+    pub(crate) fn running(&self) -> Vec<(Key, Instant)> {
+        let running = self.0.since.iter();
+        running
+            .map(|entry| (entry.key().clone(), *entry.value()))
+            .collect()
     }
 
     /// How long what runs has been running: each of them.

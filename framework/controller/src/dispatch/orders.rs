@@ -4,16 +4,16 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use boatswain_cache::Key;
 use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{Gate, InFlight, ParkedKey, Pause, ShardView, Shut, shard_of};
+use super::{DispatchCore, Gate, ParkedKey, Pause, ShardView, Shut, shard_of};
 
-use crate::{leader::Role, sync::lock};
+use crate::{leader::Role, sync::lock, trigger::Quarantine};
 
 /// What is asked for of one key; what is asked twice is asked once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Orders {
     }
 
     /// Asks the shard to look at what there is for it. One that is down looks when it starts.
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         let bell = lock(&self.0.bell);
         if let Some(ring) = &*bell {
             ring();
@@ -78,7 +78,10 @@ pub struct ControllerHandle {
     pub(crate) views: Vec<ShardView>,
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
-    pub(crate) in_flight: InFlight,
+    /// Gone when the manager has ended.
+    pub(crate) core: Weak<DispatchCore>,
+    /// Of the watches of the controller's own kind.
+    pub(crate) quarantines: Vec<Arc<Quarantine>>,
 }
 
 impl ControllerHandle {
@@ -164,7 +167,9 @@ impl ControllerHandle {
 
     /// Whether any of its reconciles still runs.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.in_flight.is_empty()
+        self.core
+            .upgrade()
+            .is_some_and(|core| !core.in_flight.is_empty())
     }
 
     /// Wakes every shard.

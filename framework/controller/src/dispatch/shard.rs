@@ -19,7 +19,7 @@ use super::{
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
-use crate::{reconcile::Causes, sync::lock};
+use crate::{explain::Asks, reconcile::Causes, sync::lock};
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
@@ -54,8 +54,9 @@ impl Seat {
 #[derive(Clone, Default)]
 pub(crate) struct ShardView {
     counts: Arc<Mutex<Counts>>,
-    pub(super) parked: ParkedView,
-    pub(super) orders: Orders,
+    pub(crate) parked: ParkedView,
+    pub(crate) orders: Orders,
+    pub(crate) asks: Asks,
 }
 
 impl ShardView {
@@ -315,6 +316,8 @@ impl Shard {
 
     /// Does what people have asked for.
     fn obey(&mut self) {
+        let seat = || self.berth.seats.iter().any(Seat::free);
+        self.berth.view.asks.answer(&self.queue, seat);
         let orders = self.berth.view.orders.clone();
         while let Some((key, order)) = orders.next() {
             let now = self.clock.now();

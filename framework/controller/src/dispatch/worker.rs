@@ -26,6 +26,7 @@ use tracing::Instrument as _;
 use super::{DispatchCore, Ended, Shard, permits::Permit};
 use crate::{
     context::{self, Surroundings},
+    explain::Logbook,
     reconcile::{Causes, Fault, Outcome},
 };
 
@@ -159,9 +160,11 @@ impl Handler<Activate> for Worker {
             causes,
             ticket,
         } = activate;
-        let span =
-            tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes);
-        let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, last, causes);
+        let id = self.core.next_run(self.shard);
+        let span = tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes, %id);
+        let surroundings = self.core.surroundings.clone();
+        let cx = context::Context::new(surroundings, key, attempt, last, causes, id);
+        let logbook = Logbook::open(&self.core, self.shard, &cx, self.clock.now());
         let run = run(
             self.core.clone(),
             self.shard,
@@ -172,16 +175,15 @@ impl Handler<Activate> for Worker {
         let run = AssertUnwindSafe(run).catch_unwind().instrument(span);
         ctx.spawn(run.into_actor(self).map(move |result, worker, ctx| {
             worker.reconciling.set(false);
-            let panic = match result {
-                Ok(ended) => {
-                    ticket.finish(ended);
-                    None
-                }
+            let (ended, panic) = match result {
+                Ok(ended) => (ended, None),
                 Err(payload) => {
-                    ticket.finish(Ended::Panicked(panic_text(payload.as_ref())));
-                    Some(payload)
+                    let text = panic_text(payload.as_ref());
+                    (Ended::Panicked(text), Some(payload))
                 }
             };
+            logbook.close(&ended, worker.clock.now());
+            ticket.finish(ended);
             if let Some(payload) = panic {
                 // the supervisor's business: it counts the crash and gives the seat a fresh incarnation
                 resume_unwind(payload);

@@ -1,11 +1,12 @@
 //! The actor that campaigns for a lease, renews it and gives it back.
 
-use std::time::Duration;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Running, WrapFuture as _,
 };
 use boatswain_supervision::{Clock, Context, Entropy, Link, supervised};
+use futures::future::BoxFuture;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ObjectReference};
 use kube::{Api, api::PostParams};
 
@@ -33,12 +34,17 @@ struct Campaign {
     recorder: Recorder,
     clock: Clock,
     entropy: Entropy,
+    catch_up: CatchUp,
 }
+
+/// Brings the caches up to date, in bounded time.
+pub(crate) type CatchUp = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl LeaderActor {
     pub(crate) fn new(
         leader: Leader,
         recorder: Recorder,
+        catch_up: CatchUp,
         busy: Box<dyn Fn() -> bool>,
         link: &Link,
     ) -> Self {
@@ -52,6 +58,7 @@ impl LeaderActor {
                 leadership,
                 client,
                 recorder,
+                catch_up,
                 clock: link.clock().clone(),
                 entropy: link.entropy().clone(),
             },
@@ -69,7 +76,12 @@ impl Actor for LeaderActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         let campaign = self.campaign.clone();
         campaign.leadership.interrupted();
-        let campaign = async move { campaign.run().await };
+        let campaign = async move {
+            tokio::select! {
+                () = campaign.run() => {}
+                never = campaign.announce() => match never {},
+            }
+        };
         ctx.spawn(campaign.into_actor(self).map(|(), actor, ctx| {
             actor.rested = true;
             ctx.stop();
@@ -93,6 +105,15 @@ impl Actor for LeaderActor {
 }
 
 impl Campaign {
+    /// Lets work begin under each term, once the caches have caught up with the server: those of a standby may be a moment behind what the last leader did.
+    async fn announce(&self) -> Infallible {
+        loop {
+            let term = self.leadership.unannounced().await;
+            (self.catch_up)().await;
+            self.leadership.announce(term);
+        }
+    }
+
     async fn run(&self) {
         let mut failing = false;
         loop {

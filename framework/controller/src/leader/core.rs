@@ -67,11 +67,15 @@ struct Inner {
     follower: OnceLock<Box<dyn Fn(Role) + Send + Sync>>,
     /// The elector's actor sleeps, and is to look again.
     wake: Notify,
+    /// A term has begun.
+    gained: Notify,
 }
 
 struct State {
     elector: Elector,
     status: LeaseStatus,
+    /// Whether followers have been told of this term.
+    announced: bool,
 }
 
 impl Leadership {
@@ -83,10 +87,15 @@ impl Leadership {
         let elector = Elector::new(options.terms, options.identity.clone());
         Self(Arc::new(Inner {
             options,
-            state: Mutex::new(State { elector, status }),
+            state: Mutex::new(State {
+                elector,
+                status,
+                announced: false,
+            }),
             fence: Fence::default(),
             follower: OnceLock::new(),
             wake: Notify::new(),
+            gained: Notify::new(),
         }))
     }
 
@@ -98,11 +107,12 @@ impl Leadership {
         self.0.fence.clone()
     }
 
-    /// Calls `follower` with the present role, and with every other one as it comes; only one can follow. It is called with the elector's lock held, so that
+    /// Calls `follower` with the present role, and with every other one as it comes; only one can follow. The loss of a term is told at once, its
+    /// beginning when the caches are up to date. It is called with the elector's lock held, so that
     /// roles reach it in their order: it must not ask for anything here.
     pub(crate) fn follow(&self, follower: impl Fn(Role) + Send + Sync + 'static) {
-        let state = lock(&self.0.state);
-        follower(role(&state));
+        let _state = lock(&self.0.state);
+        follower(Role::Standby);
         // who came second follows nothing
         let _ = self.0.follower.set(Box::new(follower));
     }
@@ -148,6 +158,34 @@ impl Leadership {
         lock(&self.0.state).elector.interrupted();
     }
 
+    /// Waits until we lead and nobody has been told: the term.
+    pub(super) async fn unannounced(&self) -> u64 {
+        loop {
+            {
+                let state = lock(&self.0.state);
+                if state.elector.leads() && !state.announced {
+                    return state.status.term;
+                }
+            }
+            self.0.gained.notified().await;
+        }
+    }
+
+    /// Work may begin, unless the term is over by now.
+    pub(super) fn announce(&self, term: u64) {
+        let mut state = lock(&self.0.state);
+        if state.elector.leads() && state.status.term == term && !state.announced {
+            state.announced = true;
+            self.tell(Role::Leader(term));
+        }
+    }
+
+    fn tell(&self, role: Role) {
+        if let Some(follower) = self.0.follower.get() {
+            follower(role);
+        }
+    }
+
     pub(super) async fn woken(&self) {
         self.0.wake.notified().await;
     }
@@ -190,35 +228,30 @@ impl Leadership {
     /// Changes the elector, then what follows from it: the fence first, so that nobody who learns of a role finds the fence of another.
     fn change(&self, change: impl FnOnce(&mut State) -> Vec<Change>) -> Vec<Change> {
         let mut state = lock(&self.0.state);
-        let (led, before) = (state.elector.leads(), role(&state));
+        let led = state.elector.leads();
         let changes = change(&mut state);
         match state.elector.fence() {
             Some(until) => self.0.fence.open(until),
             None => self.0.fence.close(),
         }
         let leads = state.elector.leads();
-        if leads && !led {
-            state.status.term += 1;
-        }
-        let State { elector, status } = &mut *state;
+        state.status.term += u64::from(leads && !led);
+        let State {
+            elector, status, ..
+        } = &mut *state;
         status.leads = leads;
         status.holder = elector.holder().map(str::to_owned);
         status.transitions = elector.transitions();
         status.slow_renewals = elector.slow;
-        let now = role(&state);
-        if now != before
-            && let Some(follower) = self.0.follower.get()
-        {
-            follower(now);
+        // who has come to lead says so when the caches are up to date
+        if led && !leads {
+            state.announced = false;
+            self.tell(Role::Standby);
+        }
+        if leads && !led {
+            self.0.gained.notify_one();
         }
         changes
-    }
-}
-
-fn role(state: &State) -> Role {
-    match state.elector.leads() {
-        true => Role::Leader(state.status.term),
-        false => Role::Standby,
     }
 }
 

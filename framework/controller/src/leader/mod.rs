@@ -12,7 +12,7 @@ mod terms;
 mod tests;
 
 pub(crate) use self::{
-    actor::LeaderActor,
+    actor::{CatchUp, LeaderActor},
     core::{Leadership, Role},
     fence::Fence,
     names::hostname,

@@ -71,7 +71,8 @@ impl Stage {
                 let make = move |link: &Link| {
                     let works = works.clone();
                     let busy = Box::new(move || works.load(Relaxed));
-                    LeaderActor::new(leader.clone(), Recorder::default(), busy, link)
+                    let catch_up: CatchUp = Arc::new(|| Box::pin(std::future::ready(())));
+                    LeaderActor::new(leader.clone(), Recorder::default(), catch_up, busy, link)
                 };
                 root.add(ChildSpec::actor("lease", Mailbox::new(), make));
             },

@@ -4,7 +4,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boatswain_cache::SharedInformers;
 use boatswain_supervision::{
-    Blocked, ChildSpec, Children, Intensity, Link, Mailbox, Strategy, SupervisorSpec,
+    Blocked, ChildSpec, Children, Clock, Intensity, Link, Mailbox, Strategy, SupervisorSpec,
 };
 
 use super::Leader;
@@ -13,7 +13,7 @@ use crate::{
     connection::{Connection, ConnectionActor},
     crew::Crew,
     dispatch::ControllerHandle,
-    leader::{LeaderActor, hostname},
+    leader::{CatchUp, LeaderActor, hostname},
     recorder::{Recorder, RecorderActor},
     telemetry::{Telemetry, TelemetryActor},
 };
@@ -29,6 +29,36 @@ pub(super) struct Parts {
     pub(super) crew: Crew,
     pub(super) informers: SharedInformers,
     pub(super) listener: Option<Arc<TcpListener>>,
+    pub(super) clock: Clock,
+}
+
+/// How long a new leader waits for consistent lists; an informer that cannot reach the server must not keep the others' keys waiting.
+const CATCH_UP: Duration = Duration::from_secs(30);
+
+/// One consistent list of every informer.
+fn catch_up(informers: SharedInformers, clock: Clock) -> CatchUp {
+    Arc::new(move || {
+        let asked: Vec<_> = informers
+            .cores()
+            .into_iter()
+            .map(|core| (core.relist(), core))
+            .collect();
+        let clock = clock.clone();
+        Box::pin(async move {
+            let end = clock.sleep(CATCH_UP);
+            tokio::pin!(end);
+            for (number, core) in asked {
+                tokio::select! {
+                    biased;
+                    () = core.wait_relisted(number) => {}
+                    () = &mut end => {
+                        tracing::warn!(informer = %core.selection(), "leading on a cache that is behind: no list came within {CATCH_UP:?}");
+                        return;
+                    }
+                }
+            }
+        })
+    })
 }
 
 /// The tree, in start order: telemetry, lease, events, connection, informers, controllers. It stops in reverse: the lease is given back when nothing works any more
@@ -52,10 +82,17 @@ pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
             if let Some(leader) = &parts.leader {
                 let (leader, recorder) = (leader.clone(), parts.recorder.clone());
                 let controllers = parts.controllers.clone();
+                let catch_up = catch_up(parts.informers.clone(), parts.clock.clone());
                 let make = move |link: &Link| {
                     let controllers = controllers.clone();
                     let busy = Box::new(move || controllers.iter().any(ControllerHandle::is_busy));
-                    LeaderActor::new(leader.clone(), recorder.clone(), busy, link)
+                    LeaderActor::new(
+                        leader.clone(),
+                        recorder.clone(),
+                        catch_up.clone(),
+                        busy,
+                        link,
+                    )
                 };
                 root.add(
                     ChildSpec::actor("lease", Mailbox::new(), make)
