@@ -4,6 +4,7 @@ mod crashes;
 mod explain;
 mod guarantees;
 mod isolation;
+mod leadership;
 mod parking;
 mod pauses;
 mod predicates;
