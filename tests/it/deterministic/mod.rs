@@ -11,6 +11,7 @@ mod retries;
 mod selections;
 mod stops;
 mod triggers;
+mod urgency;
 mod writes;
 
 use std::{
