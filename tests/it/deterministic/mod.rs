@@ -10,6 +10,7 @@ mod predicates;
 mod retries;
 mod selections;
 mod stops;
+mod storm;
 mod triggers;
 mod urgency;
 mod writes;
