@@ -4,6 +4,7 @@ use std::io;
 
 use actix_rt::Arbiter;
 use boatswain_supervision::Thread;
+use tokio::runtime::Handle;
 
 /// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
 const TRIGGERS: usize = 2;
@@ -21,6 +22,8 @@ pub(crate) struct Crew {
     pub(crate) telemetry: Thread,
     /// Nothing may make a renewal late.
     pub(crate) lease: Thread,
+    /// For reconciles that compute, if there are any.
+    pub(crate) pool: Option<Handle>,
 }
 
 /// The threads of one controller.
@@ -46,6 +49,7 @@ impl Crew {
             events: here.clone(),
             telemetry: here.clone(),
             lease: here,
+            pool: None,
         }
     }
 
@@ -85,6 +89,7 @@ impl Crew {
             workers: (0..workers.max(1))
                 .map(|i| hire(format!("worker-{i}")))
                 .collect(),
+            pool: None,
         };
         (crew, Arbiters(arbiters))
     }
