@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, InFlight, Permits, RetryPolicy,
-        Runner, ShardView, Writes,
+        Closing, ControllerHandle, Departed, Desk, DispatchCore, Echoes, InFlight, Pacing, Permits,
+        Retries, RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -349,8 +349,12 @@ impl Runnable {
         };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
-        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
-        let in_flight = InFlight::default();
+        // prepared names must not collide in the tables
+        let seed = yard.entropy.unit().to_bits();
+        let view = |_| ShardView::new(yard.clock.clone(), seed);
+        let views: Vec<_> = (0..shards).map(view).collect();
+        let in_flight = InFlight::new(views.clone());
+        let retries = Retries::from(plan.retry);
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
@@ -364,21 +368,21 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.clone()),
-                echoes,
+                writes: Writes::new(caches.clone()).into(),
+                echoes: echoes.into(),
             }),
             name: plan.name,
             runner,
-            in_flight,
-            permits: Permits::new(concurrency),
-            retries: plan.retry.into(),
+            permits: Permits::new(concurrency, views.iter().map(ShardView::work).collect()),
+            pacing: Pacing::new(retries.bucket()),
+            retries,
             deadline: plan.deadline,
             caches,
             ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),
-            epochs: (0..shards).map(|_| 0.into()).collect(),
+            shards,
             closing: yard.closing.clone(),
         });
         let number = yard.controllers.len();
@@ -386,11 +390,15 @@ impl Runnable {
             name: core.name.clone(),
             views: views.clone(),
         });
+        let desks = views.into_iter().enumerate();
         let hold = Hold {
+            desks: desks
+                .map(|(index, view)| Desk::new(index, &core, view))
+                .collect(),
             core,
+            in_flight,
             feeds,
             springs,
-            views,
             crew: yard.crew.watch(number),
             grace: yard.grace,
         };

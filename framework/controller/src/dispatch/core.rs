@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -14,7 +14,7 @@ use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Departed, Ended, InFlight, LetGo, Permits, Retries};
+use super::{Closing, Departed, Ended, LetGo, Pacing, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -23,7 +23,7 @@ use crate::{
 /// A reconciler with its kind erased, so that actors need not know it.
 pub(crate) trait Runner: Send + Sync {
     /// Runs the key of `cx` once.
-    fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended>;
+    fn run(&self, cx: Context) -> BoxFuture<'_, Ended>;
 
     /// Every key that exists now, to rebuild a shard from.
     fn keys(&self) -> Vec<Key>;
@@ -42,9 +42,9 @@ pub(crate) struct DispatchCore {
     pub(crate) name: String,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) runner: Arc<dyn Runner>,
-    pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
     pub(crate) retries: Retries,
+    pub(crate) pacing: Pacing,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     /// Every cache the reconciler reads: no key runs before all of them have been synced.
@@ -54,27 +54,23 @@ pub(crate) struct DispatchCore {
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
-    /// How many incarnations each shard has had, over every rebuild of the tree around it.
-    pub(crate) epochs: Box<[AtomicU32]>,
+    pub(crate) shards: usize,
     pub(crate) closing: Closing,
 }
 
 impl DispatchCore {
     /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
     pub(crate) fn is_open(&self) -> bool {
-        let ready = || {
-            let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
-            if ready {
-                self.ready.store(true, Relaxed);
-            }
-            ready
-        };
-        self.closing.end().is_none() && ready()
+        self.closing.end().is_none() && self.is_ready()
     }
 
-    /// Whether keys run although an informer that was added later is not synced yet.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
+    /// Whether the caches hold, or held once, what a reconciler must see.
+    pub(crate) fn is_ready(&self) -> bool {
+        let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
+        if ready && !self.ready.load(Relaxed) {
+            self.ready.store(true, Relaxed);
+        }
+        ready
     }
 
     /// What becomes of a key whose run ended so: one whose object is gone is never parked, for nothing would wake it for good. What departed is forgotten
@@ -101,14 +97,5 @@ impl DispatchCore {
         for cache in &self.caches {
             cache.wait_synced().await;
         }
-    }
-
-    pub(crate) fn shards(&self) -> usize {
-        self.epochs.len()
-    }
-
-    /// How many incarnations of this shard there were before the one that asks. They took their cells with them.
-    pub(crate) fn next_epoch(&self, shard: usize) -> u32 {
-        self.epochs[shard].fetch_add(1, Relaxed)
     }
 }

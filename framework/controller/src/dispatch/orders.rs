@@ -2,10 +2,7 @@
 //!
 //! Orders outlive every actor. A shard is told that there are some and takes them one by one, so that the one that crashes it is the only one lost.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use boatswain_cache::Key;
 use boatswain_workqueue::Lane;
@@ -23,43 +20,16 @@ pub(super) struct Order {
 }
 
 /// The orders of one shard.
-#[derive(Clone, Default)]
-pub(crate) struct Orders(Arc<Inner>);
-
 #[derive(Default)]
-struct Inner {
-    pending: Mutex<BTreeMap<Key, Order>>,
-    bell: Mutex<Option<Bell>>,
-}
-
-/// Tells the shard's present incarnation to look.
-type Bell = Box<dyn Fn() + Send>;
+pub(super) struct Orders(Mutex<BTreeMap<Key, Order>>);
 
 impl Orders {
     fn give(&self, key: &Key, change: impl FnOnce(&mut Order)) {
-        change(self.pending().entry(key.clone()).or_default());
-        // a shard that is down looks when it starts
-        let bell = lock(&self.0.bell);
-        if let Some(ring) = &*bell {
-            ring();
-        }
+        change(lock(&self.0).entry(key.clone()).or_default());
     }
 
     pub(super) fn next(&self) -> Option<(Key, Order)> {
-        self.pending().pop_first()
-    }
-
-    pub(super) fn attach(&self, ring: impl Fn() + Send + 'static) {
-        *lock(&self.0.bell) = Some(Box::new(ring));
-    }
-
-    /// The shard has ended.
-    pub(super) fn detach(&self) {
-        *lock(&self.0.bell) = None;
-    }
-
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<Key, Order>> {
-        lock(&self.0.pending)
+        lock(&self.0).pop_first()
     }
 }
 
@@ -114,6 +84,7 @@ impl ControllerHandle {
     fn order(&self, key: &Key, change: impl FnOnce(&mut Order)) {
         if let Some(view) = self.views.get(shard_of(key, self.views.len())) {
             view.orders.give(key, change);
+            view.bell.ring();
         }
     }
 }

@@ -46,6 +46,10 @@ impl ParkedView {
         self.0.len.store(keys.len(), Relaxed);
     }
 
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.0.len.load(Relaxed) > 0 && self.keys().contains_key(key)
+    }
+
     pub(super) fn remove(&self, key: &Key) {
         if self.0.len.load(Relaxed) > 0 {
             let mut keys = self.keys();

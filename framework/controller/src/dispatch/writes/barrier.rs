@@ -28,7 +28,7 @@ enum Ahead {
 impl Writes {
     /// Whether runs of `key` wrote what the caches do not show yet, and nothing but time can help.
     pub(crate) fn must_wait(&self, key: &Key) -> bool {
-        matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
+        self.has(key) && matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
     }
 
     /// Waits until the caches show what runs of `key` wrote, for 5 s at most, or until the server has to be asked. What is shown is forgotten, and

@@ -6,7 +6,10 @@ mod ledger;
 use std::{
     collections::{HashMap, VecDeque},
     hash::BuildHasher as _,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -28,6 +31,8 @@ const OLD: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Writes {
     caches: Vec<View>,
     books: [Mutex<Book>; BOOKS],
+    /// Whether anything was ever written: who only reads need not look.
+    used: AtomicBool,
 }
 
 #[derive(Default)]
@@ -74,6 +79,7 @@ impl Writes {
         Self {
             caches,
             books: std::array::from_fn(|_| Mutex::default()),
+            used: AtomicBool::new(false),
         }
     }
 
@@ -162,6 +168,7 @@ impl Writes {
             }
             None => {
                 let stores = self.stores(target, target.namespace.as_deref());
+                self.used.store(true, Relaxed);
                 self.book(key).note(key, now, |ledger| {
                     stores
                         .into_iter()
@@ -181,6 +188,7 @@ impl Writes {
         note: impl Fn(&mut Ledger, Place, &InformerCore),
     ) {
         let stores = self.stores(target, object.namespace());
+        self.used.store(true, Relaxed);
         self.book(key).note(key, now, |ledger| {
             for (store, core) in stores {
                 let object = object.clone();
@@ -256,6 +264,11 @@ impl Writes {
                 book.round.push_back((number, key));
             }
         }
+    }
+
+    /// Whether anything is remembered of `key`, shown or not.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.used.load(Relaxed) && self.book(key).keys.contains_key(key)
     }
 
     fn book(&self, key: &Key) -> MutexGuard<'_, Book> {
