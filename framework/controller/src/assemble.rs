@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, Desk, DispatchCore, Echoes, InFlight, Pacing, Permits,
-        Retries, RetryPolicy, Runner, ShardView, Writes,
+        Closing, ControllerHandle, Departed, Desk, DispatchCore, Echoes, Gate, InFlight, Pacing,
+        Permits, Retries, RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
     informers::{self, Informers},
@@ -355,10 +355,12 @@ impl Runnable {
         let views: Vec<_> = (0..shards).map(view).collect();
         let in_flight = InFlight::new(views.clone());
         let retries = Retries::from(plan.retry);
+        let gate = Gate::new(yard.closing.clone(), caches.clone());
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
             in_flight.clone(),
+            gate.clone(),
             concurrency,
             &yard.roster,
         );
@@ -368,7 +370,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.clone()).into(),
+                writes: Writes::new(caches).into(),
                 echoes: echoes.into(),
             }),
             name: plan.name,
@@ -377,18 +379,18 @@ impl Runnable {
             pacing: Pacing::new(retries.bucket()),
             retries,
             deadline: plan.deadline,
-            caches,
-            ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),
             shards,
-            closing: yard.closing.clone(),
+            gate: gate.clone(),
         });
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
+            gate,
+            clock: yard.clock.clone(),
         });
         let desks = views.into_iter().enumerate();
         let hold = Hold {

@@ -63,7 +63,7 @@ pub use boatswain_workqueue::{Lane, When, limit};
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, Writable, key_of};
-pub use dispatch::{ControllerHandle, Pace, ParkedKey, RetryPolicy};
+pub use dispatch::{ControllerHandle, Pace, ParkedKey, Pause, RetryPolicy, Shut};
 pub use error::{RunError, StartError};
 pub use logging::init as init_logging;
 pub use manager::Manager;

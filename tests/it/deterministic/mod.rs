@@ -4,6 +4,7 @@ mod crashes;
 mod guarantees;
 mod isolation;
 mod parking;
+mod pauses;
 mod predicates;
 mod retries;
 mod selections;

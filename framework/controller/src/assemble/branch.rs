@@ -47,6 +47,8 @@ pub(super) fn branch(
             children
                 .link()
                 .virtual_children(move |limit| running.show(clock.now(), limit));
+            let gate = core.gate.clone();
+            children.link().report("gate", move || gate.fact());
             let limiter = Mailbox::<LimiterActor>::new();
             let (own, known) = (limiter.address(), desks.clone());
             children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {

@@ -1,20 +1,14 @@
 //! What all shards and workers of one controller share; it outlives every incarnation of them.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use boatswain_cache::{InformerCore, Key, View};
+use boatswain_cache::{InformerCore, Key};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Closing, Departed, Ended, LetGo, Pacing, Permits, Retries};
+use super::{Departed, Ended, Gate, LetGo, Pacing, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
     telemetry::ControllerMetrics,
@@ -47,32 +41,14 @@ pub(crate) struct DispatchCore {
     pub(crate) pacing: Pacing,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
-    /// Every cache the reconciler reads: no key runs before all of them have been synced.
-    pub(crate) caches: Vec<View>,
-    /// Whether they have been: what is added to them later holds up nobody.
-    pub(crate) ready: AtomicBool,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
     pub(crate) shards: usize,
-    pub(crate) closing: Closing,
+    pub(crate) gate: Gate,
 }
 
 impl DispatchCore {
-    /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
-    pub(crate) fn is_open(&self) -> bool {
-        self.closing.end().is_none() && self.is_ready()
-    }
-
-    /// Whether the caches hold, or held once, what a reconciler must see.
-    pub(crate) fn is_ready(&self) -> bool {
-        let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
-        if ready && !self.ready.load(Relaxed) {
-            self.ready.store(true, Relaxed);
-        }
-        ready
-    }
-
     /// What becomes of a key whose run ended so: one whose object is gone is never parked, for nothing would wake it for good. What departed is forgotten
     /// if a reconciler was told of it; what departed during the run is news, and its key is asked for or will be.
     pub(crate) fn let_go(&self, key: &Key, ended: &Ended, verdict: Verdict) -> Verdict {
@@ -91,11 +67,5 @@ impl DispatchCore {
             tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
         }
         Verdict::Done
-    }
-
-    pub(crate) async fn wait_ready(&self) {
-        for cache in &self.caches {
-            cache.wait_synced().await;
-        }
     }
 }

@@ -25,13 +25,14 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn of(queue: &Queue<Key, Causes>) -> Self {
+    /// Of those that are `listed` as parked some have news, and wait until they have rested.
+    pub(crate) fn of(queue: &Queue<Key, Causes>, listed: usize) -> Self {
         Self {
             queued: queue.queued(),
             running: queue.running(),
-            waiting: queue.waiting(),
+            waiting: (queue.waiting() + queue.parked()).saturating_sub(listed),
             held: queue.held(),
-            parked: queue.parked(),
+            parked: listed,
             high_water: queue.high_water(),
             lanes: Lane::ALL.map(|lane| queue.depth(lane)),
             oldest: Lane::ALL.map(|lane| queue.oldest_since(lane)),

@@ -76,7 +76,8 @@ impl ShardView {
     }
 
     pub(crate) fn read(&self) -> Counts {
-        self.look(Counts::of)
+        let book = self.open();
+        Counts::of(&book.queue, self.0.parked.len())
     }
 
     /// Looks at the queue, which nobody changes meanwhile; `look` should be quick.
@@ -186,7 +187,8 @@ impl Desk {
             Added::Woken => self.waits_no_more(&key),
             Added::Delayed(delay) => {
                 self.tally().delayed();
-                self.view.parked.remove(&key);
+                // parked, and listed as such until it runs
+                self.view.parked.hurry(&key, self.at(delay.until));
                 self.waits(book, key, delay);
             }
         }
@@ -222,7 +224,7 @@ impl Desk {
         now: Instant,
     ) -> Result<Activation<Key, Causes>, Idle<'_>> {
         let permits = &self.core.permits;
-        let is_open = self.core.is_open();
+        let is_open = self.core.gate.is_open();
         if permits.are_wanted() {
             *permit = None;
         }
@@ -307,44 +309,66 @@ impl Desk {
         let core = &self.core;
         let verdict = match &claim.ended {
             Ended::Outcome(Outcome::Done) => Verdict::Done,
+            Ended::NotBegun if self.hold_and_free(claim, now) => return,
             ended => {
                 let chance = || core.entropy.unit();
                 let verdict = core.retries.verdict(ended, claim.streak, chance, now);
                 core.let_go(&claim.key, ended, verdict)
             }
         };
+        let parks = matches!(verdict, Verdict::Park(_));
         let mut book = self.open();
         let next = book.finish(&claim.key, claim.run, verdict, now);
-        match next {
-            Next::Idle | Next::NotRunning => {}
+        let parked = match next {
+            Next::Idle | Next::NotRunning => None,
             // another worker may have to do it
             Next::Queued => {
                 drop(book);
-                self.wake_worker();
+                return self.wake_worker();
             }
+            // with news already, for which it runs when it has rested
             Next::Waiting(delay) => {
                 self.tally().delayed();
                 self.waits(&mut book, claim.key.clone(), delay);
+                parks.then_some(delay.until)
             }
-            Next::Parked => {
-                let parked = self.parked(claim);
-                self.view.parked.insert(parked.clone());
-                drop(book);
-                self.tell_parked(claim, &parked);
-            }
+            Next::Parked => Some(now + core.retries.unpark_after),
+        };
+        if let Some(next_try) = parked {
+            let parked = self.parked(claim, next_try);
+            self.view.parked.insert(parked.clone());
+            drop(book);
+            self.tell_parked(claim, &parked);
         }
     }
 
-    fn parked(&self, claim: &Claim) -> ParkedKey {
-        let since = self.surroundings.wall();
-        let after = self.core.retries.unpark_after;
+    /// A run that has not begun stands in line again, as it did.
+    fn hold_and_free(&self, claim: &Claim, now: Instant) -> bool {
+        let mut book = self.open();
+        let held = book.queue.hold(&claim.key, claim.run, now);
+        if held {
+            book.queue.free(&claim.key, now);
+            drop(book);
+            self.wake_worker();
+        }
+        held
+    }
+
+    fn parked(&self, claim: &Claim, next_try: Instant) -> ParkedKey {
         ParkedKey {
             key: claim.key.clone(),
             reason: claim.ended.to_string(),
             failures: u32::from(claim.streak.failures) + 1,
-            since,
-            next_try: since.saturating_add(after).unwrap_or(jiff::Timestamp::MAX),
+            since: self.surroundings.wall(),
+            next_try: self.at(next_try),
         }
+    }
+
+    /// A time that is to come, as clocks on the wall will show it.
+    fn at(&self, time: Instant) -> jiff::Timestamp {
+        let wait = time.saturating_duration_since(self.now());
+        let wall = self.surroundings.wall();
+        wall.saturating_add(wait).unwrap_or(jiff::Timestamp::MAX)
     }
 
     /// Says that a key is parked: in the log, and on the object the first time since it last succeeded.
@@ -383,7 +407,10 @@ impl Desk {
     fn ring(&self, book: &mut Open<'_>, key: &Key, now: Instant) {
         match book.queue.due(key, now) {
             Due::Early(delay) => self.waits(book, key.clone(), delay),
-            Due::Queued => self.tally().added(),
+            Due::Queued => {
+                self.view.parked.remove(key);
+                self.tally().added();
+            }
             Due::Stale => {}
         }
     }

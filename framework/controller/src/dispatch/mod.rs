@@ -3,12 +3,12 @@
 
 mod bell;
 mod book;
-mod closing;
 mod core;
 mod counts;
 mod departed;
 mod desk;
 mod echoes;
+mod gate;
 mod in_flight;
 mod limiter;
 mod orders;
@@ -28,12 +28,12 @@ use boatswain_workqueue::Seeded;
 
 use self::parked::ParkedView;
 pub(crate) use self::{
-    closing::Closing,
     core::{DispatchCore, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
     desk::{Desk, Desks, ShardView},
     echoes::Echoes,
+    gate::{Closing, Gate},
     in_flight::InFlight,
     limiter::LimiterActor,
     pacing::Pacing,
@@ -45,6 +45,7 @@ pub(crate) use self::{
     writes::{Target, Writes},
 };
 pub use self::{
+    gate::{Pause, Shut},
     orders::ControllerHandle,
     parked::ParkedKey,
     retry::{Pace, RetryPolicy},

@@ -5,9 +5,10 @@
 use std::{collections::BTreeMap, sync::Mutex};
 
 use boatswain_cache::Key;
+use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{ParkedKey, ShardView, shard_of};
+use super::{Gate, ParkedKey, Pause, ShardView, Shut, shard_of};
 
 use crate::sync::lock;
 
@@ -41,6 +42,8 @@ impl Orders {
 pub struct ControllerHandle {
     pub(crate) name: String,
     pub(crate) views: Vec<ShardView>,
+    pub(crate) gate: Gate,
+    pub(crate) clock: Clock,
 }
 
 impl ControllerHandle {
@@ -79,6 +82,46 @@ impl ControllerHandle {
     /// object is told as [gone](crate::Reconciler::gone).
     pub fn enqueue(&self, key: &Key) {
         self.order(key, |order| order.enqueue = true);
+    }
+
+    /// Lets no run begin until it is [resumed](Self::resume); `by` says who asks for that, or why, to whoever wonders. Runs that go on end as
+    /// they would, and keys are collected and coalesced all the while. The pause lasts as long as the process, whatever crashes.
+    pub fn pause(&self, by: impl Into<String>) {
+        let since = jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX);
+        let by = by.into();
+        tracing::warn!(controller = %self.name, by, "paused");
+        self.gate.set_pause(Some(Pause { by, since }));
+    }
+
+    /// Ends a [pause](Self::pause). Where there is none nothing happens.
+    pub fn resume(&self) {
+        if self.gate.pause().is_some() {
+            tracing::warn!(controller = %self.name, "resumed");
+            self.gate.set_pause(None);
+            self.look();
+        }
+    }
+
+    /// By whom and since when it is paused; `None` while it is not.
+    pub fn paused(&self) -> Option<Pause> {
+        self.gate.pause()
+    }
+
+    /// Why no run begins at present; `None` while they may.
+    pub fn shut(&self) -> Option<Shut> {
+        self.gate.shut()
+    }
+
+    /// Makes it a standby, of which no run begins, or its end.
+    #[cfg(feature = "testing")]
+    pub fn standby(&self, standby: bool) {
+        self.gate.set_standby(standby);
+        self.look();
+    }
+
+    /// Wakes every shard.
+    fn look(&self) {
+        self.views.iter().for_each(|view| view.bell.ring());
     }
 
     fn order(&self, key: &Key, change: impl FnOnce(&mut Order)) {

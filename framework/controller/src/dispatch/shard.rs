@@ -36,7 +36,7 @@ impl Shard {
     }
 
     fn look(&mut self, ctx: &mut Context<Self>) {
-        if self.desk.core.is_open() {
+        if self.desk.core.gate.is_ready() {
             self.desk.rebuild();
         }
         self.desk.obey();
@@ -112,16 +112,10 @@ impl Actor for Shard {
             book.held = held.map(|(key, _)| key.clone()).collect();
         }
         self.look(ctx);
-        let core = self.desk.core.clone();
-        // what is added to a cache meanwhile is waited for, too
-        let ready = async move {
-            while !core.is_ready() {
-                core.wait_ready().await;
-            }
-        };
+        let gate = self.desk.core.gate.clone();
+        let ready = async move { gate.wait_ready().await };
         ctx.spawn(ready.into_actor(self).map(|(), shard, ctx| {
             shard.look(ctx);
-            shard.desk.wake_worker();
         }));
         self.park_round(ctx);
     }

@@ -134,7 +134,7 @@ impl Ending {
             Ended::Panicked(_) => Self::Panic,
             Ended::TimedOut(_) => Self::Timeout,
             Ended::Undecodable(_) => Self::Undecodable,
-            Ended::Aborted => Self::Aborted,
+            Ended::NotBegun | Ended::Aborted => Self::Aborted,
         }
     }
 

@@ -72,7 +72,7 @@ impl Actor for Worker {
         }
         // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
         if !self.state.stopping.replace(true)
-            && let Some(end) = self.desk.core.closing.end()
+            && let Some(end) = self.desk.core.gate.end()
         {
             let clock = self.clock.clone();
             let end = async move { clock.sleep_until(end).await };
@@ -177,9 +177,9 @@ async fn attempted(
         }
         started = clock.now();
     }
-    // it may have begun while the run waited, and the worker is asked to stop only after others
-    if core.closing.end().is_some() {
-        return (Ended::Aborted, started);
+    // a stop or a pause may have begun while the run waited, and the worker is asked to stop only after others
+    if !core.gate.is_let_through() {
+        return (Ended::NotBegun, started);
     }
     state.reconciling.set(true);
     let reconcile = AssertUnwindSafe(core.runner.run(cx)).catch_unwind();
@@ -239,6 +239,7 @@ impl fmt::Display for Ended {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
             Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
+            Self::NotBegun => f.write_str("put back before it began"),
             Self::Aborted => f.write_str("the worker was lost before it finished"),
         }
     }

@@ -187,15 +187,13 @@ impl Hand {
         } = &*self.feed;
         let mut keys = Vec::new();
         for (change, cause) in changes {
+            if let (Mapping::Own, Change::Deleted { .. }) = (mapping, change) {
+                self.core.surroundings.echoes.forget(change.key());
+            }
             if !self.is_worth_it(change) {
                 continue;
             }
-            // what is out of sight may well exist: nobody is to clean up after it
-            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change)
-                && *cause != Cause::OutOfScope
-            {
-                self.departs(last);
-            }
+            self.remember(change, *cause);
             if let (Mapping::Own, Change::Updated { old, new }) = (mapping, change) {
                 let (from, to) = (&old.meta().resource_version, &new.meta().resource_version);
                 self.core.surroundings.echoes.heard(change.key(), from, to);
@@ -223,13 +221,21 @@ impl Hand {
         tracing::error!(%controller, %source, ?change, "a change crashed its trigger twice; it is set aside");
         self.core.metrics.quarantined();
         self.feed.quarantine.insert(change);
+        self.remember(change, cause);
         if let Mapping::Own = self.feed.mapping {
             let causes = self.feed.mapping.causes(change, cause);
             self.enqueue([(change.key().clone(), lane(cause), causes)].into_iter());
         }
     }
 
-    fn departs(&self, last: &Object) {
+    /// Remembers the last state of an own object that is gone. What is out of sight may well exist: nobody is to clean up after it.
+    fn remember(&self, change: &Change, cause: Cause) {
+        let (Mapping::Own, Change::Deleted { last, .. }) = (&self.feed.mapping, change) else {
+            return;
+        };
+        if cause == Cause::OutOfScope {
+            return;
+        }
         if let Some(key) = self.core.departed.insert(last.clone()) {
             let controller = &self.core.name;
             tracing::debug!(%controller, %key, "the last state of a deleted object is forgotten: too many wait for their reconciler to be told");
@@ -269,8 +275,9 @@ impl Hand {
         loop {
             let due = lock(slices).due(self.clock.now());
             self.clock.sleep_until(due).await;
-            let slice = lock(slices).take(self.clock.now());
-            self.look_again(slice).await;
+            let turn = lock(slices).turn(self.clock.now());
+            self.look_again(turn.slice()).await;
+            lock(slices).did(turn);
         }
     }
 

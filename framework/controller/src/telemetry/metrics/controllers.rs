@@ -16,7 +16,8 @@ use prometheus::Registry;
 use super::families::{Families, Labels, Scraped};
 use crate::{
     dispatch::{
-        BARRIER, Counts, Ending, InFlight, QUEUE, RECONCILE, ShardView, Spread, Sums, Tally, Totals,
+        BARRIER, Counts, Ending, Gate, InFlight, QUEUE, RECONCILE, ShardView, Spread, Sums, Tally,
+        Totals,
     },
     sync::lock,
 };
@@ -42,6 +43,7 @@ struct Meters {
     tallies: Box<[Tally]>,
     views: Vec<ShardView>,
     in_flight: InFlight,
+    gate: Gate,
     concurrency: usize,
     rare: [AtomicU64; Rare::ALL.len()],
     barrier: Spread,
@@ -116,6 +118,7 @@ impl ControllerMetrics {
         controller: &str,
         views: Vec<ShardView>,
         in_flight: InFlight,
+        gate: Gate,
         concurrency: usize,
         roster: &Roster,
     ) -> Self {
@@ -124,6 +127,7 @@ impl ControllerMetrics {
             tallies: views.iter().map(|_| Tally::default()).collect(),
             views,
             in_flight,
+            gate,
             concurrency,
             rare: array::from_fn(|_| AtomicU64::new(0)),
             barrier: Spread::new(BARRIER),
@@ -206,6 +210,7 @@ struct Seen {
     oldest: [Duration; 3],
     /// How long what runs has been running.
     running: Vec<Duration>,
+    paused: bool,
     concurrency: usize,
     rare: [u64; Rare::ALL.len()],
     barrier: Sums,
@@ -224,6 +229,7 @@ impl Seen {
             }),
             counts,
             running: meters.in_flight.ages(now),
+            paused: meters.gate.pause().is_some(),
             concurrency: meters.concurrency,
             rare: array::from_fn(|what| meters.rare[what].load(Relaxed)),
             barrier,
@@ -452,7 +458,7 @@ fn workqueue(families: &mut Families, seen: &[Seen]) {
 
 fn states(families: &mut Families, seen: &[Seen]) {
     type Read = fn(&Seen) -> f64;
-    let gauges: [(&'static str, &'static str, Read); 6] = [
+    let gauges: [(&'static str, &'static str, Read); 7] = [
         ("controller_queue_depth", "Keys ready to run.", |s| {
             s.counts.queued as f64
         }),
@@ -474,6 +480,11 @@ fn states(families: &mut Families, seen: &[Seen]) {
         ("controller_parked_keys", "Keys that are parked.", |s| {
             s.counts.parked as f64
         }),
+        (
+            "controller_paused",
+            "1 while somebody holds its runs back.",
+            |s| f64::from(u8::from(s.paused)),
+        ),
         (
             "controller_active_workers",
             "Reconciles that run now.",

@@ -85,7 +85,7 @@ impl Tap {
         loop {
             let now = self.clock.now();
             let (next, due) = {
-                let backlog = shared.backlog();
+                let mut backlog = shared.backlog();
                 (backlog.next(BATCH, now), backlog.due())
             };
             if next.is_empty() {
@@ -111,7 +111,7 @@ impl Tap {
             });
             hand_out(&self.desks, keys);
             // only now: what is lost in between is handed out again
-            shared.backlog().taken(&next, now);
+            shared.backlog().taken(&next);
             tokio::task::yield_now().await;
         }
     }

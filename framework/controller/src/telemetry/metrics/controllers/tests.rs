@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 use prometheus::{TextEncoder, proto::MetricType};
 
 use super::*;
-use crate::{dispatch::Ended, reconcile::Outcome};
+use crate::{
+    dispatch::{Closing, Ended},
+    reconcile::Outcome,
+};
 
 /// What controller-runtime's and client-go's dashboards ask for: name, type, labels, number of finite bounds.
 const STANDARD: &[(&str, MetricType, &[&str], usize)] = {
@@ -68,8 +71,9 @@ fn one() -> (Registry, Roster, ControllerMetrics) {
 }
 
 fn add(name: &str, roster: &Roster) -> ControllerMetrics {
+    let gate = Gate::new(Closing::default(), vec![]);
     let views = vec![ShardView::default(), ShardView::default()];
-    ControllerMetrics::new(name, views, InFlight::default(), 4, roster)
+    ControllerMetrics::new(name, views, InFlight::default(), gate, 4, roster)
 }
 
 #[test]
