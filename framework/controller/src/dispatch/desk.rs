@@ -489,6 +489,14 @@ impl Desk {
     }
 }
 
+/// The controller has ended: nobody is told of keys that nobody runs.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.open().queue.clear();
+        self.view.parked.clear();
+    }
+}
+
 impl Waiting<'_> {
     pub(super) async fn end(self) {
         self.0.core.permits.decline(self.0.index);
