@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use crate::{
         Permits, Retries, RetryPolicy, Runner, ShardView, Writes,
     },
     error::StartError,
+    explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
@@ -341,7 +342,7 @@ impl Runnable {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        let caches: Vec<_> = read.into_values().collect();
+        let caches: Arc<Vec<_>> = Arc::new(read.into_values().collect());
         let own = selections.first().map(Selection::kind);
         let echoes = match own.filter(|_| plan.ignore_own_writes) {
             Some(kind) => Echoes::of(&kind.group, &kind.plural),
@@ -350,12 +351,12 @@ impl Runnable {
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         // prepared names must not collide in the tables
-        let seed = yard.entropy.unit().to_bits();
+        let seed = yard.entropy.next();
         let view = |_| ShardView::new(yard.clock.clone(), seed);
         let views: Vec<_> = (0..shards).map(view).collect();
         let in_flight = InFlight::new(views.clone());
         let retries = Retries::from(plan.retry);
-        let gate = Gate::new(yard.closing.clone(), caches.clone());
+        let gate = Gate::new(yard.closing.clone(), &caches);
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
@@ -370,7 +371,7 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches).into(),
+                writes: Writes::new(caches.to_vec()).into(),
                 echoes: echoes.into(),
             }),
             name: plan.name,
@@ -383,14 +384,23 @@ impl Runnable {
             metrics,
             entropy: yard.entropy.clone(),
             shards,
+            _caches: caches,
             gate: gate.clone(),
+            journals: (0..shards).map(|_| Mutex::default()).collect(),
+            heards: Heards::default(),
+            first_run: yard.entropy.next(),
         });
+        let own = feeds.iter().filter(|feed| feed.is_own());
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
             gate,
             clock: yard.clock.clone(),
+            core: Arc::downgrade(&core),
+            quarantines: own
+                .map(|feed: &Arc<Feed>| feed.quarantine.clone())
+                .collect(),
         });
         let desks = views.into_iter().enumerate();
         let hold = Hold {

@@ -1,10 +1,6 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::{fmt::Debug, sync::Arc, time::Instant};
 
 use boatswain_cache::{Key, Kind, Live};
 use boatswain_supervision::Clock;
@@ -27,6 +23,7 @@ use crate::{
     builder::Watchable,
     client::{ClientError, recording},
     dispatch::{Echoes, Writes},
+    explain::{ReconcileId, Trail},
     reconcile::Causes,
     recorder::{Note, Recorder, Severity},
 };
@@ -101,8 +98,8 @@ pub struct Context {
     attempt: u32,
     last: bool,
     causes: Causes,
-    /// Made when it is first asked for: most runs write nothing.
-    client: Arc<OnceLock<kube::Client>>,
+    id: ReconcileId,
+    trail: Arc<Trail>,
 }
 
 impl Context {
@@ -112,6 +109,7 @@ impl Context {
         attempt: u32,
         last: bool,
         causes: Causes,
+        id: ReconcileId,
     ) -> Self {
         Self {
             surroundings,
@@ -119,7 +117,8 @@ impl Context {
             attempt,
             last,
             causes,
-            client: Arc::default(),
+            id,
+            trail: Arc::default(),
         }
     }
 
@@ -143,6 +142,15 @@ impl Context {
         self.causes
     }
 
+    /// The name of this run: that of its span in logs, and in [explanations](crate::ControllerHandle::explain). No two runs of a process have the same.
+    pub fn id(&self) -> ReconcileId {
+        self.id
+    }
+
+    pub(crate) fn trail(&self) -> &Arc<Trail> {
+        &self.trail
+    }
+
     /// The monotonic time of the manager's clock.
     pub fn now(&self) -> Instant {
         self.surroundings.clock.now()
@@ -164,8 +172,8 @@ impl Context {
     ///
     /// Away from every tokio runtime it is an ordinary client, which remembers nothing.
     pub fn client(&self) -> &kube::Client {
-        self.client
-            .get_or_init(|| recording(&self.surroundings, &self.key))
+        let make = || recording(&self.surroundings, &self.key, &self.trail);
+        self.trail.client.get_or_init(make)
     }
 
     /// Reads objects of kind `K` from the server itself, with a timeout and with errors told apart.

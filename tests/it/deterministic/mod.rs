@@ -1,6 +1,7 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
 mod crashes;
+mod explain;
 mod guarantees;
 mod isolation;
 mod parking;
@@ -9,6 +10,7 @@ mod predicates;
 mod retries;
 mod selections;
 mod stops;
+mod storm;
 mod triggers;
 mod writes;
 

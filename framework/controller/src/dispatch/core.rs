@@ -1,8 +1,11 @@
 //! What all shards and workers of one controller share; it outlives every incarnation of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use boatswain_cache::{InformerCore, Key};
+use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
 use boatswain_workqueue::Verdict;
 use futures::future::BoxFuture;
@@ -11,6 +14,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::{Departed, Ended, Gate, LetGo, Pacing, Permits, Retries};
 use crate::{
     context::{Context, Surroundings},
+    explain::{Heards, Journal, ReconcileId},
     telemetry::ControllerMetrics,
 };
 
@@ -24,6 +28,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Where the objects are that it runs for.
     fn stores(&self) -> Arc<[Arc<InformerCore>]>;
+
+    /// What the cache has of the key's object, not decoded.
+    fn look(&self, key: &Key) -> Result<Option<Object>, ReadError>;
 
     /// Whether the cache knows that there is no such object.
     fn is_gone(&self, key: &Key) -> bool;
@@ -45,7 +52,14 @@ pub(crate) struct DispatchCore {
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
     pub(crate) shards: usize,
+    /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
+    pub(crate) _caches: Arc<Vec<View>>,
     pub(crate) gate: Gate,
+    /// Of each shard, written at the end of its runs.
+    pub(crate) journals: Box<[Mutex<Journal>]>,
+    pub(crate) heards: Heards,
+    /// Where the numbers of runs begin.
+    pub(crate) first_run: u64,
 }
 
 impl DispatchCore {
@@ -67,5 +81,11 @@ impl DispatchCore {
             tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
         }
         Verdict::Done
+    }
+
+    /// A name for the next run of a shard.
+    pub(crate) fn next_run(&self, shard: usize) -> ReconcileId {
+        let number = self.metrics.tally(shard).begin() * self.shards as u64 + shard as u64;
+        ReconcileId::of(self.first_run.wrapping_add(number))
     }
 }

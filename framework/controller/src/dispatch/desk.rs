@@ -52,7 +52,7 @@ pub(crate) struct State {
     idle: AtomicUsize,
     /// Wakes the shard.
     pub(super) bell: Bell,
-    pub(super) parked: ParkedView,
+    pub(crate) parked: ParkedView,
     pub(super) orders: Orders,
 }
 
@@ -88,6 +88,11 @@ impl ShardView {
     /// What wakes its workers.
     pub(crate) fn work(&self) -> Arc<Notify> {
         self.0.work.clone()
+    }
+
+    /// Whether a worker waits for a key.
+    pub(crate) fn has_idle_worker(&self) -> bool {
+        self.0.idle.load(Relaxed) > 0
     }
 
     fn open(&self) -> Open<'_> {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Instant,
@@ -65,8 +65,8 @@ pub(crate) struct Gate(Arc<Inner>);
 
 struct Inner {
     closing: Closing,
-    /// Every cache the reconciler reads: no key runs before all of them have been synced.
-    caches: Vec<View>,
+    /// Every cache the reconciler reads: no key runs before all of them have been synced. A handle keeps none of them in use.
+    caches: Weak<Vec<View>>,
     /// Whether they have been: what is added to them later holds up nobody.
     ready: AtomicBool,
     standby: AtomicBool,
@@ -76,10 +76,10 @@ struct Inner {
 }
 
 impl Gate {
-    pub(crate) fn new(closing: Closing, caches: Vec<View>) -> Self {
+    pub(crate) fn new(closing: Closing, caches: &Arc<Vec<View>>) -> Self {
         Self(Arc::new(Inner {
             closing,
-            caches,
+            caches: Arc::downgrade(caches),
             ready: false.into(),
             standby: false.into(),
             is_paused: false.into(),
@@ -103,10 +103,15 @@ impl Gate {
         closing.end().is_none() && !standby.load(Relaxed) && !is_paused.load(Relaxed)
     }
 
+    /// None after the end.
+    fn caches(&self) -> Arc<Vec<View>> {
+        self.0.caches.upgrade().unwrap_or_default()
+    }
+
     /// Whether the caches hold, or held once, what a reconciler must see.
     pub(crate) fn is_ready(&self) -> bool {
-        let Inner { caches, ready, .. } = &*self.0;
-        if !ready.load(Relaxed) && caches.iter().all(View::synced) {
+        let ready = &self.0.ready;
+        if !ready.load(Relaxed) && self.caches().iter().all(View::synced) {
             ready.store(true, Relaxed);
         }
         ready.load(Relaxed)
@@ -115,7 +120,7 @@ impl Gate {
     /// Waits until all caches are synced, those that are added meanwhile, too.
     pub(crate) async fn wait_ready(&self) {
         while !self.is_ready() {
-            for cache in &self.0.caches {
+            for cache in &*self.caches() {
                 cache.wait_synced().await;
             }
         }
@@ -124,10 +129,7 @@ impl Gate {
     /// Why runs may not begin.
     pub(crate) fn shut(&self) -> Option<Shut> {
         let Inner {
-            closing,
-            caches,
-            standby,
-            ..
+            closing, standby, ..
         } = &*self.0;
         if closing.end().is_some() {
             Some(Shut::Closing)
@@ -136,6 +138,7 @@ impl Gate {
         } else if let Some(pause) = self.pause() {
             Some(Shut::Paused(pause))
         } else if !self.is_ready() {
+            let caches = self.caches();
             let cores = caches.iter().flat_map(|view| view.cores().to_vec());
             let missing = cores.filter(|core| !core.synced());
             Some(Shut::NotSynced(
@@ -200,7 +203,7 @@ mod tests {
     #[test]
     fn a_gate_opens_when_nothing_shuts_it_and_says_the_first_reason() {
         let (closing, by) = (Closing::default(), "ann".to_owned());
-        let gate = Gate::new(closing.clone(), vec![]);
+        let gate = Gate::new(closing.clone(), &Arc::default());
         assert!(gate.is_open() && gate.shut().is_none());
         let since = jiff::Timestamp::UNIX_EPOCH;
         gate.set_pause(Some(Pause { by, since }));

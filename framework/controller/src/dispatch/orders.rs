@@ -2,15 +2,18 @@
 //!
 //! Orders outlive every actor. A shard is told that there are some and takes them one by one, so that the one that crashes it is the only one lost.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, Weak},
+};
 
 use boatswain_cache::Key;
 use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{Gate, ParkedKey, Pause, ShardView, Shut, shard_of};
+use super::{DispatchCore, Gate, ParkedKey, Pause, ShardView, Shut, shard_of};
 
-use crate::sync::lock;
+use crate::{sync::lock, trigger::Quarantine};
 
 /// What is asked for of one key; what is asked twice is asked once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +47,10 @@ pub struct ControllerHandle {
     pub(crate) views: Vec<ShardView>,
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
+    /// Gone when the manager has ended.
+    pub(crate) core: Weak<DispatchCore>,
+    /// Of the watches of the controller's own kind.
+    pub(crate) quarantines: Vec<Arc<Quarantine>>,
 }
 
 impl ControllerHandle {

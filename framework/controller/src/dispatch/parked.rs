@@ -75,6 +75,10 @@ impl ParkedView {
         self.0.len.store(0, Relaxed);
     }
 
+    pub(crate) fn get(&self, key: &Key) -> Option<ParkedKey> {
+        self.keys().get(key).cloned()
+    }
+
     pub(crate) fn read(&self) -> Vec<ParkedKey> {
         self.keys().values().cloned().collect()
     }

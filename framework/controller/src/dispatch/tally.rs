@@ -12,6 +12,7 @@ use crate::reconcile::{Fault, Outcome};
 /// The counts of one shard. Each has one thread that writes it, and a line of its own in the cache of the processor; readers sum over shards.
 #[repr(align(128))]
 pub(crate) struct Tally {
+    begun: AtomicU64,
     ended: [AtomicU64; Ending::ALL.len()],
     adds: AtomicU64,
     retries: AtomicU64,
@@ -22,6 +23,7 @@ pub(crate) struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         Self {
+            begun: AtomicU64::new(0),
             ended: array::from_fn(|_| AtomicU64::new(0)),
             adds: AtomicU64::new(0),
             retries: AtomicU64::new(0),
@@ -32,6 +34,11 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// Counts a run that begins; how many there were before.
+    pub(crate) fn begin(&self) -> u64 {
+        self.begun.fetch_add(1, Relaxed)
+    }
+
     /// A run ended so, and the reconciler took so long.
     pub(crate) fn ended(&self, ended: &Ended, took: Duration) {
         self.ended[Ending::of(ended) as usize].fetch_add(1, Relaxed);

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     context::{self, Surroundings},
+    explain::Logbook,
     reconcile::{Causes, Fault, Outcome},
 };
 
@@ -136,21 +137,27 @@ async fn run_once(
     let queued_for = now.saturating_duration_since(run.queued_at);
     let claim = desk.claim(key.clone(), run.run, run.streak, queued_for);
     let last = core.retries.is_last(run.streak);
-    let span = tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes);
-    let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes);
+    let id = core.next_run(desk.index);
+    let span =
+        tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes, %id);
+    let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes, id);
+    let logbook = Logbook::open(desk, &cx, now);
     let run = AssertUnwindSafe(attempted(desk, clock, state, cx, now)).catch_unwind();
     let result = run.instrument(span).await;
     state.reconciling.set(false);
-    match result {
-        Ok((ended, at)) => {
-            claim.finish(ended, at);
-            Some(at)
-        }
+    let (ended, at, panic) = match result {
+        Ok((ended, at)) => (ended, at, None),
         Err(payload) => {
-            claim.finish(Ended::Panicked(panic_text(payload.as_ref())), clock.now());
-            resume_unwind(payload)
+            let text = panic_text(payload.as_ref());
+            (Ended::Panicked(text), clock.now(), Some(payload))
         }
+    };
+    logbook.close(&ended, at);
+    claim.finish(ended, at);
+    if let Some(payload) = panic {
+        resume_unwind(payload);
     }
+    Some(at)
 }
 
 /// One run of the key of `cx`, from the barrier to the outcome, and when it ended.

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     dispatch::{Desks, DispatchCore, hash, shard_of},
+    explain::Heard,
     reconcile::Causes,
     sync::lock,
 };
@@ -35,7 +36,7 @@ const PAGE: usize = 256;
 /// Only its trigger writes to it.
 pub(crate) struct Feed {
     /// The name of what is selected.
-    pub(crate) source: String,
+    pub(crate) source: Arc<str>,
     subscription: Subscription,
     wake: Arc<Notify>,
     sieve: Sieve,
@@ -44,7 +45,7 @@ pub(crate) struct Feed {
     resync: Option<Duration>,
     slices: OnceLock<Mutex<Slices>>,
     hand: Mutex<Option<InHand>>,
-    quarantine: Quarantine,
+    pub(crate) quarantine: Arc<Quarantine>,
 }
 
 impl Feed {
@@ -61,7 +62,7 @@ impl Feed {
         let wake = Arc::new(Notify::new());
         let notify = wake.clone();
         Self {
-            source,
+            source: source.into(),
             subscription: view.subscribe(controller, move || notify.notify_one()),
             wake,
             sieve: Sieve::new(when),
@@ -70,8 +71,15 @@ impl Feed {
             resync,
             slices: OnceLock::new(),
             hand: Mutex::default(),
-            quarantine: Quarantine::default(),
+            quarantine: Arc::default(),
         }
+    }
+}
+
+impl Feed {
+    /// Whether it is of the controller's own objects.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.mapping, Mapping::Own)
     }
 }
 
@@ -200,7 +208,12 @@ impl Hand {
             }
             let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
             match mapping.keys(change) {
-                Some(found) => keys.extend(found.into_iter().map(|key| (key, lane, causes))),
+                Some(found) => {
+                    if let Some(state) = change.new().or(change.old()) {
+                        self.hear(&found, state);
+                    }
+                    keys.extend(found.into_iter().map(|key| (key, lane, causes)));
+                }
                 None => {
                     let states = change.old().into_iter().chain(change.new());
                     let news = News {
@@ -213,6 +226,21 @@ impl Hand {
         }
         self.enqueue(keys.into_iter());
         quarantine.forget(changes.iter().map(|(change, _)| change.key()));
+    }
+
+    /// Remembers who wakes whom, for those who ask. Of the controller's own objects that is clear.
+    pub(super) fn hear(&self, keys: &[Key], state: &Object) {
+        if keys.is_empty() || self.feed.is_own() {
+            return;
+        }
+        let (at, version) = (self.clock.now(), &state.meta().resource_version);
+        self.core.heards.tell(keys.iter().map(|key| Heard {
+            key: key.clone(),
+            source: self.feed.source.clone(),
+            object: state.key().clone(),
+            version: version.clone(),
+            at,
+        }));
     }
 
     /// A change that kills its trigger: the key of the controller's own object runs all the same.

@@ -17,6 +17,7 @@ use boatswain_cache::{Cause, Change, Key, Lister, Object, Reference};
 use boatswain_workqueue::Lane;
 use futures::future::BoxFuture;
 pub(crate) use guard::guarded;
+pub(crate) use hand::Quarantine;
 pub use source::{Full, Sender, Source, channel};
 pub(crate) use source::{Origin, SourceActor, Spring};
 

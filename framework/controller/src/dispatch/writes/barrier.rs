@@ -31,6 +31,11 @@ impl Writes {
         self.has(key) && matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
     }
 
+    /// What stands between `key` and its run, and why the cache does not show it.
+    pub(crate) fn pending(&self, key: &Key) -> Option<(String, String)> {
+        self.ahead(key).map(|ahead| ahead.describe())
+    }
+
     /// Waits until the caches show what runs of `key` wrote, for 5 s at most, or until the server has to be asked. What is shown is forgotten, and
     /// everything when the bound has passed.
     ///

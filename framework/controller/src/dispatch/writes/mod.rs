@@ -5,6 +5,7 @@ mod ledger;
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt,
     hash::BuildHasher as _,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -59,6 +60,23 @@ pub(crate) struct Target {
     /// None for a collection.
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.plural)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        if let Some(subresource) = &self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        match (self.key(), &self.namespace) {
+            (Some(key), _) => write!(f, " {key}"),
+            (None, Some(namespace)) => write!(f, " in {namespace}"),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 impl Target {

@@ -71,7 +71,7 @@ fn one() -> (Registry, Roster, ControllerMetrics) {
 }
 
 fn add(name: &str, roster: &Roster) -> ControllerMetrics {
-    let gate = Gate::new(Closing::default(), vec![]);
+    let gate = Gate::new(Closing::default(), &Arc::default());
     let views = vec![ShardView::default(), ShardView::default()];
     ControllerMetrics::new(name, views, InFlight::default(), gate, 4, roster)
 }
