@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Instant,
@@ -124,14 +124,14 @@ pub(crate) struct Desk {
     pub(super) view: ShardView,
 }
 
-/// A run that was handed out. Dropping it ends the run, so that no crash and no kill can leave a key running for ever.
+/// A run that was handed out. Its last reference that is dropped ends it, so that no crash and no kill can leave a key running for ever, nor let it run
+/// again while anything of the run is left.
 pub(super) struct Claim {
     desk: Arc<Desk>,
     key: Key,
     run: RunId,
     streak: Streak,
-    ended: Ended,
-    at: Option<Instant>,
+    end: OnceLock<(Ended, Instant)>,
 }
 
 /// Why there is nothing to run.
@@ -305,14 +305,13 @@ impl Desk {
             key,
             run,
             streak,
-            ended: Ended::Aborted,
-            at: None,
+            end: OnceLock::new(),
         }
     }
 
-    fn finish(&self, claim: &Claim, now: Instant) {
+    fn finish(&self, claim: &Claim, ended: &Ended, now: Instant) {
         let core = &self.core;
-        let verdict = match &claim.ended {
+        let verdict = match ended {
             Ended::Outcome(Outcome::Done) => Verdict::Done,
             Ended::NotBegun if self.hold_and_free(claim, now) => return,
             ended => {
@@ -340,7 +339,7 @@ impl Desk {
             Next::Parked => Some(now + core.retries.unpark_after),
         };
         if let Some(next_try) = parked {
-            let parked = self.parked(claim, next_try);
+            let parked = self.parked(claim, ended, next_try);
             self.view.parked.insert(parked.clone());
             drop(book);
             self.tell_parked(claim, &parked);
@@ -359,10 +358,10 @@ impl Desk {
         held
     }
 
-    fn parked(&self, claim: &Claim, next_try: Instant) -> ParkedKey {
+    fn parked(&self, claim: &Claim, ended: &Ended, next_try: Instant) -> ParkedKey {
         ParkedKey {
             key: claim.key.clone(),
-            reason: claim.ended.to_string(),
+            reason: ended.to_string(),
             failures: u32::from(claim.streak.failures) + 1,
             since: self.surroundings.wall(),
             next_try: self.at(next_try),
@@ -488,7 +487,10 @@ impl Desk {
         let core = &self.core;
         let keys = core.runner.keys().into_iter().chain(core.departed.keys());
         let mine = keys.filter(|key| shard_of(key, core.shards) == self.index);
-        self.add(mine.map(|key| (key, Lane::Low, Causes::REBUILT)));
+        self.add(
+            core.ranked(mine.map(|key| (key, Lane::Low, Causes::REBUILT)))
+                .collect::<Vec<_>>(),
+        );
         self.tell_retries();
         self.view.bell.ring();
     }
@@ -517,15 +519,17 @@ impl Drop for Waiting<'_> {
 }
 
 impl Claim {
-    pub(super) fn finish(mut self, ended: Ended, at: Instant) {
-        self.ended = ended;
-        self.at = Some(at);
+    /// How the run ended, which counts when nothing of it is left.
+    pub(super) fn end(&self, ended: Ended, at: Instant) {
+        // there is one end only
+        let _ = self.end.set((ended, at));
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let at = self.at.unwrap_or_else(|| self.desk.now());
-        self.desk.finish(self, at);
+        let end = self.end.take();
+        let (ended, at) = end.unwrap_or_else(|| (Ended::Aborted, self.desk.now()));
+        self.desk.finish(self, &ended, at);
     }
 }

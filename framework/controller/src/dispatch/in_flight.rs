@@ -16,14 +16,15 @@ impl InFlight {
         Self(shards)
     }
 
-    fn running(&self) -> Vec<(Instant, Key)> {
+    /// What runs, and since when.
+    pub(crate) fn running(&self) -> Vec<(Key, Instant)> {
         let mut running = Vec::new();
         for shard in &self.0 {
             shard.look(|queue| {
                 let runs = queue.cells();
                 // they come first
                 let runs = runs.take_while(|(_, cell)| matches!(cell.phase, Phase::Running { .. }));
-                running.extend(runs.map(|(key, cell)| (cell.since, key.clone())));
+                running.extend(runs.map(|(key, cell)| (key.clone(), cell.since)));
             });
         }
         running
@@ -32,9 +33,9 @@ impl InFlight {
     /// What runs, longest first, at most `limit` of it.
     pub(crate) fn show(&self, now: Instant, limit: usize) -> Virtual {
         let mut running = self.running();
-        running.sort_unstable_by_key(|(since, _)| *since);
+        running.sort_unstable_by_key(|(_, since)| *since);
         let total = running.len();
-        let child = |(since, key): (Instant, Key)| VirtualChild {
+        let child = |(key, since): (Key, Instant)| VirtualChild {
             id: key.to_string(),
             state: "running".into(),
             facts: [(
@@ -53,7 +54,7 @@ impl InFlight {
     pub(crate) fn ages(&self, now: Instant) -> Vec<Duration> {
         let running = self.running().into_iter();
         running
-            .map(|(since, _)| now.saturating_duration_since(since))
+            .map(|(_, since)| now.saturating_duration_since(since))
             .collect()
     }
 }

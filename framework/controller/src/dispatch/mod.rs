@@ -11,12 +11,14 @@ mod echoes;
 mod gate;
 mod in_flight;
 mod limiter;
+mod offload;
 mod orders;
 mod pacing;
 mod parked;
 mod permits;
 mod retry;
 mod shard;
+mod sick;
 mod tally;
 mod worker;
 mod writes;
@@ -28,7 +30,7 @@ use boatswain_workqueue::Seeded;
 
 use self::parked::ParkedView;
 pub(crate) use self::{
-    core::{DispatchCore, Runner},
+    core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
     desk::{Desk, Desks, ShardView},
@@ -40,6 +42,7 @@ pub(crate) use self::{
     permits::Permits,
     retry::{Ended, Retries},
     shard::Shard,
+    sick::Sick,
     tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
     writes::{Target, Writes},

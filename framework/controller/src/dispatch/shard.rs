@@ -83,6 +83,8 @@ impl Shard {
         let round = async move { clock.sleep(PARKED_ROUND).await };
         ctx.spawn(round.into_actor(self).map(|(), shard, ctx| {
             shard.desk.wake_parked();
+            let core = &shard.desk.core;
+            core.sick.look(&core.name, shard.clock.now());
             shard.park_round(ctx);
         }));
     }

@@ -21,7 +21,8 @@ use tracing::Instrument as _;
 
 use super::{
     DispatchCore, Ended,
-    desk::{Desk, Idle},
+    desk::{Claim, Desk, Idle},
+    offload::Reconcile,
 };
 use crate::{
     context::{self, Surroundings},
@@ -135,14 +136,14 @@ async fn run_once(
         return None;
     }
     let queued_for = now.saturating_duration_since(run.queued_at);
-    let claim = desk.claim(key.clone(), run.run, run.streak, queued_for);
+    let claim = Arc::new(desk.claim(key.clone(), run.run, run.streak, queued_for));
     let last = core.retries.is_last(run.streak);
     let id = core.next_run(desk.index);
     let span =
         tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes, %id);
     let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes, id);
     let logbook = Logbook::open(desk, &cx, now);
-    let run = AssertUnwindSafe(attempted(desk, clock, state, cx, now)).catch_unwind();
+    let run = AssertUnwindSafe(attempted(desk, clock, state, cx, now, &claim)).catch_unwind();
     let result = run.instrument(span).await;
     state.reconciling.set(false);
     let (ended, at, panic) = match result {
@@ -153,7 +154,8 @@ async fn run_once(
         }
     };
     logbook.close(&ended, at);
-    claim.finish(ended, at);
+    claim.end(ended, at);
+    drop(claim);
     if let Some(payload) = panic {
         resume_unwind(payload);
     }
@@ -167,6 +169,7 @@ async fn attempted(
     state: &State,
     cx: context::Context,
     now: Instant,
+    claim: &Arc<Claim>,
 ) -> (Ended, Instant) {
     let core = &*desk.core;
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
@@ -189,11 +192,18 @@ async fn attempted(
         return (Ended::NotBegun, started);
     }
     state.reconciling.set(true);
-    let reconcile = AssertUnwindSafe(core.runner.run(cx)).catch_unwind();
+    let mut reconcile = Reconcile::new(core.pool.as_ref(), &core.runner, cx, claim);
     let ended = tokio::select! {
         biased;
-        ended = reconcile => ended,
-        () = clock.sleep(core.deadline) => Ok(Ended::TimedOut(core.deadline)),
+        ended = &mut reconcile => Some(ended),
+        () = clock.sleep(core.deadline) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            reconcile.cancel().await;
+            Ok(Ended::TimedOut(core.deadline))
+        }
     };
     let at = clock.now();
     let took = at.saturating_duration_since(started);

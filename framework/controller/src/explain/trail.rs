@@ -76,6 +76,10 @@ impl Logbook {
 
     pub(crate) fn close(mut self, ended: &Ended, now: Instant) {
         self.is_open = false;
+        if let Ended::Panicked(_) = ended {
+            let core = &self.desk.core;
+            core.sick.panicked(&core.name, &self.key, now);
+        }
         if *ended != Ended::NotBegun {
             self.write(ended, now.saturating_duration_since(self.began));
         }

@@ -292,7 +292,7 @@ impl Hand {
     }
 
     pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-        hand_out(&self.desks, keys);
+        hand_out(&self.desks, self.core.ranked(keys));
     }
 
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
