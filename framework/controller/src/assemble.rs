@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
-        Priority, RetryPolicy, Runner, ShardView, Sick, Writes,
+        Closing, ControllerHandle, Departed, Desk, DispatchCore, Echoes, Gate, InFlight, Pacing,
+        Permits, Priority, Retries, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
     explain::Heards,
@@ -360,8 +360,12 @@ impl Runnable {
         };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
-        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
-        let in_flight = InFlight::default();
+        // prepared names must not collide in the tables
+        let seed = yard.entropy.next();
+        let view = |_| ShardView::new(yard.clock.clone(), seed);
+        let views: Vec<_> = (0..shards).map(view).collect();
+        let in_flight = InFlight::new(views.clone());
+        let retries = Retries::from(plan.retry);
         let gate = Gate::new(yard.closing.clone(), &caches);
         let sick = Arc::new(Sick::default());
         let metrics = ControllerMetrics::new(
@@ -379,19 +383,19 @@ impl Runnable {
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.to_vec()),
-                echoes,
+                writes: Writes::new(caches.to_vec()).into(),
+                echoes: echoes.into(),
             }),
             name: plan.name,
             runner,
-            in_flight: in_flight.clone(),
-            permits: Permits::new(concurrency),
-            retries: plan.retry.into(),
+            permits: Permits::new(concurrency, views.iter().map(ShardView::work).collect()),
+            pacing: Pacing::new(retries.bucket()),
+            retries,
             deadline: plan.deadline,
             departed,
             metrics,
             entropy: yard.entropy.clone(),
-            epochs: (0..shards).map(|_| 0.into()).collect(),
+            shards,
             _caches: caches,
             gate: gate.clone(),
             sick: sick.clone(),
@@ -409,16 +413,20 @@ impl Runnable {
             gate,
             clock: yard.clock.clone(),
             core: Arc::downgrade(&core),
-            in_flight,
+            in_flight: in_flight.clone(),
             quarantines: own
                 .map(|feed: &Arc<Feed>| feed.quarantine.clone())
                 .collect(),
         });
+        let desks = views.into_iter().enumerate();
         let hold = Hold {
+            desks: desks
+                .map(|(index, view)| Desk::new(index, &core, view))
+                .collect(),
             core,
+            in_flight,
             feeds,
             springs,
-            views,
             crew: yard.crew.watch(number),
             grace: yard.grace,
         };

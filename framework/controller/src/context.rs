@@ -52,13 +52,14 @@ pub trait Namespaced: Writable + Resource<Scope = NamespaceResourceScope> {}
 impl<K> Namespaced for K where K: Writable + Resource<Scope = NamespaceResourceScope> {}
 
 /// What all runs of one controller share.
+#[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) controller: String,
     pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
-    pub(crate) writes: Writes,
-    pub(crate) echoes: Echoes,
+    pub(crate) writes: Arc<Writes>,
+    pub(crate) echoes: Arc<Echoes>,
 }
 
 impl Surroundings {

@@ -35,7 +35,7 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     R: Reconciler<K>,
 {
-    fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended> {
+    fn run(&self, cx: Context) -> BoxFuture<'_, Ended> {
         Box::pin(async move {
             // before the cache is read: what departs after that is news for the next run
             let before = self.departed.get(cx.key());

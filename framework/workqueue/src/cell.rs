@@ -112,6 +112,13 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// Whether it is a retry after a failure by the object's own fault, which a
+    /// [`Pacer`](crate::Pacer) with a bucket lets go at its pace. Every other wait ends with its time.
+    #[must_use]
+    pub fn is_retry(self) -> bool {
+        self == Wait::Backoff(Fault::Object)
+    }
+
     /// Whether news of the key end the wait before its time.
     pub(crate) fn yields(self) -> bool {
         matches!(self, Wait::Requeue | Wait::NotReady)

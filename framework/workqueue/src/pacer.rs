@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use std::time::Instant;
 
 use crate::limit::Bucket;
-use crate::{Delay, Fault, Seeded, Wait, Wheel, after, shrink};
+use crate::{Delay, Seeded, Wheel, after, shrink};
 
 /// Lets waiting keys go when their time has come, and paces those that failed through their own
 /// fault: the pure core of a rate limiter.
@@ -79,7 +79,7 @@ impl<K: Clone + Eq + Hash, S: BuildHasher> Pacer<K, S> {
     /// the truth.
     pub fn insert(&mut self, key: K, delay: Delay) {
         self.unseat(&key);
-        if self.bucket.is_some() && delay.why == Wait::Backoff(Fault::Object) {
+        if self.bucket.is_some() && delay.why.is_retry() {
             self.retries.insert(
                 key.clone(),
                 Seat {

@@ -157,11 +157,7 @@ fn g1_a_shard_that_crashes_cancels_nothing_and_waits_for_what_runs() {
         assert!(running.observer().kill("root/controllers/scripted/shard-0"));
         stage.clock.sleep(Duration::from_secs(60)).await;
         let runs = scripted.runs("map");
-        assert_eq!(
-            runs.len(),
-            2,
-            "the rebuilt shard looks at it again: {runs:?}"
-        );
+        assert_eq!(runs.len(), 1, "nothing is new: {runs:?}");
         assert!(runs.iter().all(|run| run.ended.is_some()));
         scripted.assert_one_at_a_time();
         end(running).await;
@@ -467,4 +463,65 @@ fn a_controller_may_watch_one_kind_in_two_ways_and_reference_objects_without_a_n
         assert_eq!(scripted.runs("map").len(), 3);
         end(running).await;
     });
+}
+
+/// Takes its time over objects, and notes which keys it was told are gone.
+struct Ghosts {
+    clock: Clock,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Reconciler<ConfigMap> for Ghosts {
+    type Error = Infallible;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Infallible> {
+        self.clock.sleep(Duration::from_secs(20)).await;
+        Ok(Outcome::Done)
+    }
+
+    async fn gone(
+        &self,
+        key: &Key,
+        _: Option<Arc<ConfigMap>>,
+        _: &Context,
+    ) -> Result<Outcome, Infallible> {
+        self.told.lock().expect("lock").push(key.name().to_owned());
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn g2_keys_without_an_object_that_were_asked_for_from_outside_outlive_shard_and_branch() {
+    for victim in ["ghosts/shard-0", "ghosts"] {
+        Stage::play(3, |stage| async move {
+            let told = Arc::default();
+            let (sender, asks) = boatswain::channel(10);
+            let ghosts = Ghosts {
+                clock: stage.clock.clone(),
+                told: Arc::clone(&told),
+            };
+            stage.create("map").await;
+            let controller = Controller::<ConfigMap>::named("ghosts")
+                .concurrency(1)
+                .resync(None)
+                .source("asks", asks);
+            let running = stage.start(controller.reconciler(move |_| ghosts)).await;
+            stage.clock.sleep(Duration::from_secs(1)).await;
+            // the only seat is taken: both stand in the queue
+            sender
+                .send(Key::new(Some("default"), "sent"))
+                .expect("room");
+            let handle = running.observer().controller("ghosts").expect("named");
+            handle.enqueue(&Key::new(Some("default"), "asked"));
+            stage.clock.sleep(Duration::from_secs(1)).await;
+            assert!(sender.is_empty() && told.lock().expect("lock").is_empty());
+            let path = format!("root/controllers/{victim}");
+            assert!(running.observer().kill(&path));
+            stage.clock.sleep(Duration::from_secs(60)).await;
+            let mut told = told.lock().expect("lock").clone();
+            told.sort_unstable();
+            assert_eq!(told, ["asked", "sent"], "{victim} was killed");
+            end(running).await;
+        });
+    }
 }

@@ -46,7 +46,7 @@ impl Reconciler<ConfigMap> for Doer {
             Some("fail") => Err(Failed::Full),
             Some("permanent") => Err(Failed::Class),
             Some("conflict") => Err(Failed::Faster),
-            Some("give-up") => Ok(Outcome::GiveUp(format!("not ours, says {}", cx.id()))),
+            Some("give-up") => Ok(Outcome::GiveUp("not ours".into())),
             Some("slow") => {
                 tokio::time::timeout(secs(100), std::future::pending::<()>())
                     .await
@@ -96,7 +96,7 @@ async fn told(stage: &Stage, handle: &ControllerHandle, value: &str) -> Explanat
     stage.create(value).await;
     stage.touch(value, value).await;
     stage.clock.sleep(secs(1)).await;
-    handle.explain(&key(value)).await
+    handle.explain(&key(value))
 }
 
 #[test]
@@ -123,18 +123,18 @@ fn an_idle_key_tells_of_its_last_run_and_an_unknown_one_that_there_is_none() {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        let nobody = handle.explain(&key("nobody")).await;
+        let nobody = handle.explain(&key("nobody"));
         assert!(matches!(&nobody.now, Doing::Unknown { why } if why.contains("no such object")));
         assert!(nobody.to_string().contains("no run of it is remembered"));
 
         stage.delete("idle").await;
         stage.clock.sleep(secs(1)).await;
-        let gone = handle.explain(&key("idle")).await;
+        let gone = handle.explain(&key("idle"));
         assert!(matches!(gone.now, Doing::Unknown { .. }), "{gone}");
         let last = gone.last.as_ref().expect("that it is gone was a run");
         assert!(last.seen.is_none() && gone.to_string().contains("it saw no object"));
         end(running).await;
-        let ended = handle.explain(&key("idle")).await;
+        let ended = handle.explain(&key("idle"));
         assert!(matches!(&ended.now, Doing::Unknown { why } if why.contains("has ended")));
     });
 }
@@ -210,7 +210,7 @@ fn a_key_whose_backoff_is_over_stands_in_line() {
         stage.clock.sleep(secs(20)).await;
         let mut in_line = 0;
         for name in &names {
-            let told = handle.explain(&key(name)).await;
+            let told = handle.explain(&key(name));
             if let Doing::Waiting {
                 why: Waits::Line { error },
                 ..
@@ -238,7 +238,7 @@ fn a_key_whose_worker_was_lost_says_so() {
         let worker = "root/controllers/doer/workers-0/worker-0";
         assert!(running.observer().kill(worker));
         stage.clock.sleep(Duration::from_millis(1)).await;
-        let lost = handle.explain(&key("slow")).await;
+        let lost = handle.explain(&key("slow"));
         assert!(
             matches!(
                 &lost.now,
@@ -276,7 +276,7 @@ fn a_key_that_is_ready_says_what_it_needs() {
                 .to_string()
                 .contains("the one run that is allowed at once goes on")
         );
-        let slow = handle.explain(&key("slow")).await;
+        let slow = handle.explain(&key("slow"));
         assert!(
             matches!(slow.now, Doing::Running { again: true, .. }),
             "{slow}"
@@ -284,7 +284,7 @@ fn a_key_that_is_ready_says_what_it_needs() {
 
         handle.pause("ann");
         stage.clock.sleep(secs(200)).await;
-        let paused = handle.explain(&key("waits")).await;
+        let paused = handle.explain(&key("waits"));
         assert!(matches!(
             paused.now,
             Doing::Queued {
@@ -298,7 +298,7 @@ fn a_key_that_is_ready_says_what_it_needs() {
             "{paused}"
         );
         handle.standby(true);
-        let standby = handle.explain(&key("waits")).await;
+        let standby = handle.explain(&key("waits"));
         assert_eq!(standby.shut, Some(Shut::Standby));
         end(running).await;
     });
@@ -316,7 +316,7 @@ fn before_the_caches_are_synced_it_is_said_which_are_not() {
         let running = stage.start(controller).await;
         stage.clock.sleep(secs(2)).await;
         let handle = running.observer().controller("doer").expect("it is there");
-        let told = handle.explain(&key("map")).await;
+        let told = handle.explain(&key("map"));
         match &told.shut {
             Some(Shut::NotSynced(missing)) => {
                 assert!(
@@ -351,7 +351,7 @@ fn a_key_held_at_the_barrier_says_which_write_is_not_shown_and_what_it_wrote() {
         stage.clock.sleep(secs(3)).await;
         let held = stage.sim.faults().stall_watches(Matcher::any());
         stage.clock.sleep(secs(4)).await;
-        let told = handle.explain(&key("map")).await;
+        let told = handle.explain(&key("map"));
         match &told.now {
             Doing::Held { what, why, .. } => {
                 assert!(what.contains("default/map"), "{what}");
@@ -395,11 +395,10 @@ fn a_parked_key_says_why_and_when_it_is_tried_again() {
             Some("permanent")
         );
         let given_up = told(&stage, &handle, "give-up").await;
-        let last = given_up.last.as_ref().expect("it ran");
-        let id = last.id.expect("it was lately");
-        let said = format!("gave up: not ours, says {id}");
-        assert_eq!(last.text.as_ref(), Some(&said));
-        assert!(given_up.to_string().contains(&said), "{given_up}");
+        assert!(
+            given_up.to_string().contains("gave up: not ours"),
+            "{given_up}"
+        );
 
         end(running).await;
     });
@@ -472,41 +471,28 @@ fn an_object_that_does_not_decode_is_said_to_and_where() {
 }
 
 #[test]
-fn a_run_from_before_a_crash_is_told_from_its_successor() {
+fn what_runs_and_what_is_idle_is_explained_although_their_shard_is_down() {
     Stage::play(9, |stage| async move {
         let (running, handle) = start(&stage, doer().concurrency(2)).await;
+        told(&stage, &handle, "idle").await;
         let slow = told(&stage, &handle, "slow").await;
         let Doing::Running { since: began, .. } = slow.now else {
             panic!("{slow}")
         };
-        assert!(running.observer().kill("root/controllers/doer/shard-0"));
-        stage.clock.sleep(secs(5)).await;
-        let told = handle.explain(&key("slow")).await;
-        match told.now {
-            Doing::Straggler { since } => assert_eq!(since, began),
-            _ => panic!("{told}"),
-        }
-        end(running).await;
-    });
-}
-
-#[test]
-fn a_shard_that_does_not_answer_is_not_waited_for_longer_than_a_second() {
-    Stage::play(10, |stage| async move {
-        let (running, handle) = start(&stage, doer().concurrency(1)).await;
-        told(&stage, &handle, "permanent").await;
-        told(&stage, &handle, "idle").await;
         // its backoff grows with each crash
         for crash in 0..6 {
             assert!(running.observer().kill("root/controllers/doer/shard-0"));
             let rest = if crash < 5 { 130 << crash } else { 1 };
             stage.clock.sleep(Duration::from_millis(rest)).await;
         }
-        let asked = stage.clock.now();
-        let idle = handle.explain(&key("idle")).await;
-        assert!(stage.clock.now().duration_since(asked) <= secs(1));
-        assert!(matches!(idle.now, Doing::Unanswered { .. }), "{idle}");
-        assert!(idle.last.is_some(), "what ended is known all the same");
+        let slow = handle.explain(&key("slow"));
+        assert!(
+            matches!(slow.now, Doing::Running { since, .. } if since == began),
+            "{slow}"
+        );
+        let idle = handle.explain(&key("idle"));
+        assert_eq!(idle.now, Doing::Idle);
+        assert!(idle.last.is_some());
         end(running).await;
     });
 }
@@ -531,7 +517,7 @@ fn what_woke_a_key_is_named_with_its_version() {
         let made = secrets.create(&PostParams::default(), &secret).await;
         let version = made.expect("created").meta().resource_version.clone();
         stage.clock.sleep(secs(1)).await;
-        let told = handle.explain(&key("map")).await;
+        let told = handle.explain(&key("map"));
         let trigger = told.last.as_ref().and_then(|last| last.trigger.clone());
         let trigger = trigger.expect("something woke it");
         let version = version.expect("a version");

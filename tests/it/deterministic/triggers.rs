@@ -279,7 +279,10 @@ fn g4_who_asks_to_be_told_again_that_an_object_is_gone_is_told_with_its_last_sta
         stage.clock.sleep(Duration::from_secs(10)).await;
         assert_eq!(mourner.told(), [words(), words()]);
         assert!(running.observer().kill("root/controllers/mourner/shard-0"));
+        // the time it asked for outlives its shard, too
         stage.clock.sleep(Duration::from_secs(30)).await;
+        assert_eq!(mourner.told(), [words(), words()]);
+        stage.clock.sleep(Duration::from_secs(3600)).await;
         assert_eq!(mourner.told(), [words(), words(), words()]);
         assert!(running.observer().kill("root/controllers/mourner/shard-0"));
         stage.clock.sleep(Duration::from_secs(30)).await;

@@ -1,10 +1,7 @@
 //! What all shards and workers of one controller share; it outlives every incarnation of them.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -15,7 +12,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::runtime::Handle;
 
-use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries, Sick};
+use super::{Departed, Ended, Gate, LetGo, Pacing, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
     explain::{Heards, Journal, ReconcileId},
@@ -30,7 +27,7 @@ pub(crate) type Priority = Box<dyn Fn(&Object) -> Lane + Send + Sync>;
 /// A reconciler with its kind erased, so that actors need not know it.
 pub(crate) trait Runner: Send + Sync {
     /// Runs the key of `cx` once.
-    fn run(self: Arc<Self>, cx: Context) -> BoxFuture<'static, Ended>;
+    fn run(&self, cx: Context) -> BoxFuture<'_, Ended>;
 
     /// Every key that exists now, to rebuild a shard from.
     fn keys(&self) -> Vec<Key>;
@@ -52,16 +49,15 @@ pub(crate) struct DispatchCore {
     pub(crate) name: String,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) runner: Arc<dyn Runner>,
-    pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
     pub(crate) retries: Retries,
+    pub(crate) pacing: Pacing,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
-    /// How many incarnations each shard has had, over every rebuild of the tree around it.
-    pub(crate) epochs: Box<[AtomicU32]>,
+    pub(crate) shards: usize,
     /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
     pub(crate) _caches: Arc<Vec<View>>,
     pub(crate) gate: Gate,
@@ -132,16 +128,7 @@ impl DispatchCore {
 
     /// A name for the next run of a shard.
     pub(crate) fn next_run(&self, shard: usize) -> ReconcileId {
-        let number = self.metrics.tally(shard).begin() * self.shards() as u64 + shard as u64;
+        let number = self.metrics.tally(shard).begin() * self.shards as u64 + shard as u64;
         ReconcileId::of(self.first_run.wrapping_add(number))
-    }
-
-    pub(crate) fn shards(&self) -> usize {
-        self.epochs.len()
-    }
-
-    /// How many incarnations of this shard there were before the one that asks. They took their cells with them.
-    pub(crate) fn next_epoch(&self, shard: usize) -> u32 {
-        self.epochs[shard].fetch_add(1, Relaxed)
     }
 }

@@ -114,7 +114,8 @@ impl Gate {
         self.0.caches.upgrade().unwrap_or_default()
     }
 
-    fn is_ready(&self) -> bool {
+    /// Whether the caches hold, or held once, what a reconciler must see.
+    pub(crate) fn is_ready(&self) -> bool {
         let ready = &self.0.ready;
         if !ready.load(Relaxed) && self.caches().iter().all(View::synced) {
             ready.store(true, Relaxed);
@@ -122,14 +123,12 @@ impl Gate {
         ready.load(Relaxed)
     }
 
-    /// Whether keys run although an informer that was added later is not synced yet.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.0.ready.load(Relaxed) && !self.caches().iter().all(View::synced)
-    }
-
+    /// Waits until all caches are synced, those that are added meanwhile, too.
     pub(crate) async fn wait_ready(&self) {
-        for cache in &*self.caches() {
-            cache.wait_synced().await;
+        while !self.is_ready() {
+            for cache in &*self.caches() {
+                cache.wait_synced().await;
+            }
         }
     }
 

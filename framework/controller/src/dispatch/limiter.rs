@@ -1,51 +1,52 @@
-//! The RateLimiter: keeps the time of keys that wait and paces retries of the whole controller.
+//! The RateLimiter: paces the retries of the whole controller.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, SpawnHandle, WrapFuture as _};
-use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Pacer, limit::Bucket};
 
-use super::{Due, Rearm, Shard, Timer, shard_of};
+use super::{Desks, Look, desk::desk_of};
 
 pub(crate) struct LimiterActor {
-    shards: Arc<Vec<Address<Shard>>>,
+    desks: Desks,
+    own: Address<LimiterActor>,
     clock: Clock,
-    pacer: Pacer<Key>,
     armed: Option<(Instant, SpawnHandle)>,
-    restarted: bool,
 }
 
 impl LimiterActor {
-    /// `bucket` outlives it: tokens that are spent stay spent.
-    pub(crate) fn new(
-        shards: Arc<Vec<Address<Shard>>>,
-        bucket: Option<Bucket>,
-        link: &Link,
-    ) -> Self {
-        let restarted = link.incarnation() > 1;
+    pub(crate) fn new(desks: Desks, own: Address<LimiterActor>, link: &Link) -> Self {
         Self {
-            shards,
+            desks,
+            own,
             clock: link.clock().clone(),
-            pacer: Pacer::new(bucket),
             armed: None,
-            restarted,
         }
     }
 
     /// Hands out what is due and sets one timer for what comes next.
     fn turn(&mut self, ctx: &mut Context<Self>) {
-        let mut due = vec![Vec::new(); self.shards.len()];
-        for key in self.pacer.release(self.clock.now()) {
-            due[shard_of(&key, self.shards.len())].push(key);
+        let Some(first) = self.desks.first() else {
+            return;
+        };
+        let pacing = &first.core.pacing;
+        let (keys, mut next, lost) = pacing.release(self.clock.now());
+        let mut due = vec![Vec::new(); self.desks.len()];
+        for key in keys {
+            due[desk_of(&key, &self.desks)].push(key);
         }
-        for (shard, keys) in self.shards.iter().zip(due) {
+        for (desk, keys) in self.desks.iter().zip(due) {
             if !keys.is_empty() {
-                shard.tell(Due(keys));
+                desk.due(&keys);
+            }
+            if lost {
+                desk.tell_retries();
+                next = None;
             }
         }
-        let next = self.pacer.next_due();
+        if lost {
+            self.own.tell(Look);
+        }
         if next == self.armed.map(|(at, _)| at) {
             return;
         }
@@ -64,31 +65,36 @@ impl LimiterActor {
     }
 }
 
+impl Drop for LimiterActor {
+    fn drop(&mut self) {
+        if let Some(desk) = self.desks.first() {
+            desk.core.pacing.bell.detach();
+        }
+    }
+}
+
 supervised!(LimiterActor);
 
 impl Actor for LimiterActor {
     type Context = Context<Self>;
 
-    fn started(&mut self, _: &mut Self::Context) {
-        if self.restarted {
-            for shard in self.shards.iter() {
-                shard.tell(Rearm);
-            }
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if let Some(desk) = self.desks.first() {
+            let own = self.own.clone();
+            desk.core.pacing.bell.attach(move || {
+                own.tell(Look);
+            });
         }
+        self.turn(ctx);
     }
 }
 
-impl Handler<Timer> for LimiterActor {
+impl Handler<Look> for LimiterActor {
     type Result = ();
 
-    fn handle(&mut self, timer: Timer, ctx: &mut Self::Context) {
-        match timer {
-            Timer::Set(waits) => waits
-                .into_iter()
-                .for_each(|(key, delay)| self.pacer.insert(key, delay)),
-            Timer::Void(key) => {
-                self.pacer.remove(&key);
-            }
+    fn handle(&mut self, _: Look, ctx: &mut Self::Context) {
+        if let Some(desk) = self.desks.first() {
+            desk.core.pacing.bell.heard();
         }
         self.turn(ctx);
     }

@@ -1,14 +1,19 @@
-//! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
+//! From a key that has work to a finished run. Each shard's keys are on a [`Desk`], which outlives every actor: triggers put them there, workers fetch
+//! them and run the reconciler, the shard keeps their time and the limiter paces retries. An actor that is lost takes nothing with it.
 
+mod bell;
+mod book;
 mod core;
 mod counts;
 mod departed;
+mod desk;
 mod echoes;
 mod gate;
 mod in_flight;
 mod limiter;
 mod offload;
 mod orders;
+mod pacing;
 mod parked;
 mod permits;
 mod retry;
@@ -21,19 +26,22 @@ mod writes;
 use std::hash::BuildHasher as _;
 
 use boatswain_cache::Key;
-use boatswain_workqueue::{Delay, Lane, Seeded};
+use boatswain_workqueue::Seeded;
 
+use self::parked::ParkedView;
 pub(crate) use self::{
     core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
+    desk::{Desk, Desks, ShardView},
     echoes::Echoes,
     gate::{Closing, Gate},
     in_flight::InFlight,
     limiter::LimiterActor,
+    pacing::Pacing,
     permits::Permits,
     retry::{Ended, Retries},
-    shard::{Berth, Seat, Shard, ShardView},
+    shard::Shard,
     sick::Sick,
     tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
@@ -45,33 +53,11 @@ pub use self::{
     parked::ParkedKey,
     retry::{Pace, RetryPolicy},
 };
-use self::{orders::Orders, parked::ParkedView};
-use crate::reconcile::Causes;
 
-/// Keys that have work, from a trigger to the shard that owns them.
+/// Tells a shard, or the limiter, to see what there is to do. That nothing is in it is why none can be lost with it.
 #[derive(actix::Message)]
 #[rtype(result = "()")]
-pub(crate) struct Enqueue(pub(crate) Vec<(Key, Lane, Causes)>);
-
-/// What a shard tells the limiter about the waits of its keys.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(crate) enum Timer {
-    /// Say when this wait is over. A later word for the same key replaces an earlier one.
-    Set(Vec<(Key, Delay)>),
-    /// The key does not wait any more.
-    Void(Key),
-}
-
-/// Keys whose time has come, from the limiter to their shard.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(crate) struct Due(pub(crate) Vec<Key>);
-
-/// Asks a shard to tell the limiter again what waits: the limiter lost its wheel.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(crate) struct Rearm;
+pub(crate) struct Look;
 
 /// The shard that owns `key` among `shards`.
 pub(crate) fn shard_of(key: &Key, shards: usize) -> usize {

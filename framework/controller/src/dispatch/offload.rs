@@ -15,48 +15,42 @@ use futures::{
 use tokio::{runtime::Handle, task::JoinHandle};
 use tracing::Instrument as _;
 
-use super::{Ended, in_flight::Running};
+use super::{Ended, desk::Claim};
 use crate::{Context, dispatch::Runner};
 
 type Payload = Box<dyn Any + Send>;
 
-type Run = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Ended>>>;
+type Run<'a> = CatchUnwind<AssertUnwindSafe<BoxFuture<'a, Ended>>>;
 
 /// A call of a reconciler. Its end is how the run ended, or the payload of a panic.
 ///
 /// Its key counts as running until the reconciler's future is dropped: in place that is with this, on the pool it may be later, at its next await.
-pub(super) enum Reconcile {
-    Here { run: Run, _running: Running },
+pub(super) enum Reconcile<'a> {
+    Here(Run<'a>),
     Away(Away),
 }
 
 /// A task on the pool, which is cancelled when this is dropped.
 pub(super) struct Away(JoinHandle<Result<Ended, Payload>>);
 
-impl Reconcile {
+impl<'a> Reconcile<'a> {
     pub(super) fn new(
         pool: Option<&Handle>,
-        runner: Arc<dyn Runner>,
+        runner: &'a Arc<dyn Runner>,
         cx: Context,
-        running: Running,
+        claim: &Arc<Claim>,
     ) -> Self {
-        let run = AssertUnwindSafe(runner.run(cx)).catch_unwind();
-        match pool {
-            None => Self::Here {
-                run,
-                _running: running,
-            },
-            Some(pool) => Self::Away(Away(
-                pool.spawn(
-                    async move {
-                        // dropped last: whoever may run the key next finds nothing of this run
-                        let _running = running;
-                        run.await
-                    }
-                    .in_current_span(),
-                ),
-            )),
-        }
+        let Some(pool) = pool else {
+            return Self::Here(AssertUnwindSafe(runner.run(cx)).catch_unwind());
+        };
+        let (runner, claim) = (runner.clone(), claim.clone());
+        let run = async move {
+            // dropped last: whoever may run the key next finds nothing of this run
+            let _claim = claim;
+            let runner = runner;
+            AssertUnwindSafe(runner.run(cx)).catch_unwind().await
+        };
+        Self::Away(Away(pool.spawn(run.in_current_span())))
     }
 
     /// Cancels it, and waits until nothing of it is left.
@@ -69,12 +63,12 @@ impl Reconcile {
     }
 }
 
-impl Future for Reconcile {
+impl Future for Reconcile<'_> {
     type Output = Result<Ended, Payload>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Self::Here { run, .. } => run.poll_unpin(task),
+            Self::Here(run) => run.poll_unpin(task),
             Self::Away(Away(join)) => {
                 Poll::Ready(match ready!(Pin::new(join).poll(task)) {
                     Ok(ended) => ended,

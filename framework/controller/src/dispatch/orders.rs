@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use boatswain_cache::Key;
@@ -24,47 +24,16 @@ pub(super) struct Order {
 }
 
 /// The orders of one shard.
-#[derive(Clone, Default)]
-pub(crate) struct Orders(Arc<Inner>);
-
 #[derive(Default)]
-struct Inner {
-    pending: Mutex<BTreeMap<Key, Order>>,
-    bell: Mutex<Option<Bell>>,
-}
-
-/// Tells the shard's present incarnation to look.
-type Bell = Box<dyn Fn() + Send>;
+pub(super) struct Orders(Mutex<BTreeMap<Key, Order>>);
 
 impl Orders {
     fn give(&self, key: &Key, change: impl FnOnce(&mut Order)) {
-        change(self.pending().entry(key.clone()).or_default());
-        self.ring();
-    }
-
-    /// Asks the shard to look at what there is for it. One that is down looks when it starts.
-    pub(crate) fn ring(&self) {
-        let bell = lock(&self.0.bell);
-        if let Some(ring) = &*bell {
-            ring();
-        }
+        change(lock(&self.0).entry(key.clone()).or_default());
     }
 
     pub(super) fn next(&self) -> Option<(Key, Order)> {
-        self.pending().pop_first()
-    }
-
-    pub(super) fn attach(&self, ring: impl Fn() + Send + 'static) {
-        *lock(&self.0.bell) = Some(Box::new(ring));
-    }
-
-    /// The shard has ended.
-    pub(super) fn detach(&self) {
-        *lock(&self.0.bell) = None;
-    }
-
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<Key, Order>> {
-        lock(&self.0.pending)
+        lock(&self.0).pop_first()
     }
 }
 
@@ -175,12 +144,13 @@ impl ControllerHandle {
 
     /// Wakes every shard.
     fn look(&self) {
-        self.views.iter().for_each(|view| view.orders.ring());
+        self.views.iter().for_each(|view| view.bell.ring());
     }
 
     fn order(&self, key: &Key, change: impl FnOnce(&mut Order)) {
         if let Some(view) = self.views.get(shard_of(key, self.views.len())) {
             view.orders.give(key, change);
+            view.bell.ring();
         }
     }
 }

@@ -2,43 +2,64 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
+
+use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// Permits in circulation: taken by shards, given back by dropping.
+/// How long a permit is kept for the shard it was promised to.
+pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Permits in circulation: taken by workers, given back by dropping.
 ///
-/// A shard that finds none is remembered, and the next that is free is handed to whoever waits longest: a shard with a long queue
-/// cannot take again what it has just given back.
+/// A shard that finds none stands in line, and the next that is free is promised to whoever stands longest and rung for: a shard with a long queue
+/// cannot take again what it has just given back. Promises are no permits: what is not fetched within [`PATIENCE`], because the shard's thread is
+/// blocked for instance, is anybody's.
 #[derive(Clone)]
 pub(crate) struct Permits(Arc<Inner>);
 
 struct Inner {
     limit: usize,
     state: Mutex<State>,
+    /// Shards in line, and promises: looked at between runs, without the lock.
+    pressing: AtomicUsize,
+    bells: Vec<Arc<Notify>>,
 }
 
 struct State {
     free: usize,
-    waiting: VecDeque<(usize, Hand)>,
+    line: VecDeque<usize>,
+    promised: Vec<Promise>,
 }
 
-/// Hands a permit to a shard. A shard that is gone, or has no work any more, drops it, and it goes on to the next.
-pub(super) type Hand = Arc<dyn Fn(Permit) + Send + Sync>;
+struct Promise {
+    shard: usize,
+    /// When somebody else was first refused because of it.
+    refused: Option<Instant>,
+}
 
-/// The right to run one reconcile.
+/// The right to run one reconcile after the other.
 pub(crate) struct Permit(Permits);
 
 impl Permits {
-    pub(crate) fn new(limit: usize) -> Self {
+    /// As many as `limit`, for shards that are woken by these.
+    pub(crate) fn new(limit: usize, bells: Vec<Arc<Notify>>) -> Self {
         let state = State {
             free: limit,
-            waiting: VecDeque::new(),
+            line: VecDeque::new(),
+            promised: Vec::new(),
         };
         Self(Arc::new(Inner {
             limit,
             state: Mutex::new(state),
+            pressing: AtomicUsize::new(0),
+            bells,
         }))
     }
 
@@ -46,19 +67,71 @@ impl Permits {
         self.0.limit
     }
 
-    /// A permit, or the promise that `hand` is called once with one. A shard waits at most once, in one place, however often it asks.
-    pub(super) fn take(&self, shard: usize, hand: &Hand) -> Option<Permit> {
+    /// Whether others wait, so that a permit should be given back between two runs.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.0.pressing.load(Relaxed) > 0
+    }
+
+    /// A permit, or a place in line: the shard is rung for. It stands there at most once, however often it asks, and asks again after [`PATIENCE`].
+    pub(super) fn take(&self, shard: usize, now: Instant) -> Option<Permit> {
         let mut state = self.state();
-        if state.free > 0 {
-            state.free -= 1;
+        if let Some(mine) = state.promised.iter().position(|p| p.shard == shard) {
+            state.promised.swap_remove(mine);
+            self.press(&state);
             return Some(Permit(self.clone()));
         }
-        match state.waiting.iter_mut().find(|(who, _)| *who == shard) {
-            // a rebuilt shard has another address
-            Some((_, present)) => *present = hand.clone(),
-            None => state.waiting.push_back((shard, hand.clone())),
+        let before = state.promised.len();
+        state.promised.retain_mut(|promise| {
+            let refused = *promise.refused.get_or_insert(now);
+            now.saturating_duration_since(refused) < PATIENCE
+        });
+        state.free += before - state.promised.len();
+        if state.free > 0 {
+            state.free -= 1;
+            state.line.retain(|waiting| *waiting != shard);
+            self.press(&state);
+            return Some(Permit(self.clone()));
         }
+        if !state.line.contains(&shard) {
+            state.line.push_back(shard);
+        }
+        self.press(&state);
         None
+    }
+
+    /// The shard has nothing to run: whatever it was promised goes on to the next.
+    pub(super) fn decline(&self, shard: usize) {
+        if !self.are_wanted() {
+            return;
+        }
+        let mut state = self.state();
+        state.line.retain(|waiting| *waiting != shard);
+        let before = state.promised.len();
+        state.promised.retain(|promise| promise.shard != shard);
+        for _ in state.promised.len()..before {
+            self.give(&mut state);
+        }
+        self.press(&state);
+    }
+
+    fn give(&self, state: &mut State) {
+        match state.line.pop_front() {
+            Some(shard) => {
+                state.promised.push(Promise {
+                    shard,
+                    refused: None,
+                });
+                if let Some(bell) = self.0.bells.get(shard) {
+                    bell.notify_one();
+                }
+            }
+            None => state.free += 1,
+        }
+    }
+
+    fn press(&self, state: &State) {
+        let pressing = state.line.len() + state.promised.len();
+        self.0.pressing.store(pressing, Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -68,15 +141,9 @@ impl Permits {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let next = {
-            let mut state = self.0.state();
-            let next = state.waiting.pop_front();
-            state.free += usize::from(next.is_none());
-            next
-        };
-        if let Some((_, hand)) = next {
-            hand(Self(self.0.clone()));
-        }
+        let mut state = self.0.state();
+        self.0.give(&mut state);
+        self.0.press(&state);
     }
 }
 

@@ -6,123 +6,53 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, resume_unwind},
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Handler, Running,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Running, WrapFuture as _,
 };
 use boatswain_cache::Key;
-use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{RunId, Streak};
+use boatswain_supervision::{Clock, Context, Link, supervised};
+use boatswain_workqueue::{Activation, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Shard, offload::Reconcile, permits::Permit};
+use super::{
+    DispatchCore, Ended,
+    desk::{Claim, Desk, Idle},
+    offload::Reconcile,
+};
 use crate::{
     context::{self, Surroundings},
     explain::Logbook,
     reconcile::{Causes, Fault, Outcome},
 };
 
-/// Runs a key once, from its shard.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(super) struct Activate {
-    pub(super) key: Key,
-    pub(super) attempt: u32,
-    /// Whether the key is parked if this run fails by its object's fault.
-    pub(super) last: bool,
-    pub(super) causes: Causes,
-    pub(super) ticket: Ticket,
-}
-
-/// The end of a run, to the key's shard.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
-pub(super) struct KeyDone {
-    pub(super) key: Key,
-    pub(super) run: RunId,
-    /// How the key had been doing before this run.
-    pub(super) streak: Streak,
-    pub(super) ended: Ended,
-}
-
-/// One activation's claim on its seat and permit. Dropping it gives both back and tells the shard, so that no crash, kill or lost
-/// message can leave a key running for ever.
-pub(super) struct Ticket {
-    shard: Address<Shard>,
-    key: Key,
-    run: RunId,
-    streak: Streak,
-    busy: Arc<AtomicBool>,
-    permit: Option<Permit>,
-    ended: Ended,
-}
-
-impl Ticket {
-    pub(super) fn new(
-        shard: Address<Shard>,
-        key: Key,
-        run: RunId,
-        streak: Streak,
-        busy: Arc<AtomicBool>,
-        permit: Permit,
-    ) -> Self {
-        Self {
-            shard,
-            key,
-            run,
-            streak,
-            busy,
-            permit: Some(permit),
-            ended: Ended::Aborted,
-        }
-    }
-
-    fn finish(mut self, ended: Ended) {
-        self.ended = ended;
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.busy.store(false, Relaxed);
-        // the permit first: the shard then finds it free when it looks for more work
-        self.permit = None;
-        let ended = std::mem::replace(&mut self.ended, Ended::Aborted);
-        let Self { run, streak, .. } = *self;
-        self.shard.tell(KeyDone {
-            key: self.key.clone(),
-            run,
-            streak,
-            ended,
-        });
-    }
-}
+/// How long a worker goes from run to run before others on its thread have a turn.
+const SPELL: Duration = Duration::from_micros(200);
 
 pub(crate) struct Worker {
-    core: Arc<DispatchCore>,
-    shard: usize,
+    desk: Arc<Desk>,
     clock: Clock,
+    state: Rc<State>,
+}
+
+/// What a worker and its work know of each other.
+#[derive(Default)]
+struct State {
     /// Whether the reconciler has been called and has not ended yet.
-    reconciling: Rc<Cell<bool>>,
-    stopping: bool,
+    reconciling: Cell<bool>,
+    stopping: Cell<bool>,
 }
 
 impl Worker {
-    pub(crate) fn new(core: Arc<DispatchCore>, shard: usize, link: &Link) -> Self {
+    pub(crate) fn new(desk: Arc<Desk>, link: &Link) -> Self {
         Self {
-            core,
-            shard,
+            desk,
             clock: link.clock().clone(),
-            reconciling: Rc::default(),
-            stopping: false,
+            state: Rc::default(),
         }
     }
 }
@@ -132,14 +62,19 @@ supervised!(Worker);
 impl Actor for Worker {
     type Context = Context<Self>;
 
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let work = work(self.desk.clone(), self.clock.clone(), self.state.clone());
+        ctx.spawn(work.into_actor(self).map(|(), _, ctx| ctx.stop()));
+    }
+
     // a running reconcile may finish within the grace period; one that has not begun does not begin any more
     fn stopping(&mut self, ctx: &mut Self::Context) -> Running {
-        if !self.reconciling.get() {
+        if !self.state.reconciling.get() {
             return Running::Stop;
         }
         // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
-        if !std::mem::replace(&mut self.stopping, true)
-            && let Some(end) = self.core.gate.end()
+        if !self.state.stopping.replace(true)
+            && let Some(end) = self.desk.core.gate.end()
         {
             let clock = self.clock.clone();
             let end = async move { clock.sleep_until(end).await };
@@ -149,79 +84,115 @@ impl Actor for Worker {
     }
 }
 
-impl Handler<Activate> for Worker {
-    type Result = ();
-
-    fn handle(&mut self, activate: Activate, ctx: &mut Self::Context) {
-        let Activate {
-            key,
-            attempt,
-            last,
-            causes,
-            ticket,
-        } = activate;
-        let id = self.core.next_run(self.shard);
-        let span = tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes, %id);
-        let surroundings = self.core.surroundings.clone();
-        let cx = context::Context::new(surroundings, key, attempt, last, causes, id);
-        let logbook = Logbook::open(&self.core, self.shard, &cx, self.clock.now());
-        let run = run(
-            self.core.clone(),
-            self.shard,
-            self.clock.clone(),
-            cx,
-            self.reconciling.clone(),
-        );
-        let run = AssertUnwindSafe(run).catch_unwind().instrument(span);
-        ctx.spawn(run.into_actor(self).map(move |result, worker, ctx| {
-            worker.reconciling.set(false);
-            let (ended, panic) = match result {
-                Ok(ended) => (ended, None),
-                Err(payload) => {
-                    let text = panic_text(payload.as_ref());
-                    (Ended::Panicked(text), Some(payload))
+/// Runs one key after the other, until the worker is to stop.
+async fn work(desk: Arc<Desk>, clock: Clock, state: Rc<State>) {
+    let mut permit = None;
+    let mut now = clock.now();
+    let mut spell = now;
+    while !state.stopping.get() {
+        match desk.begin(&mut permit, now) {
+            Ok(run) => {
+                if let Some(ended) = run_once(&desk, &clock, &state, run, now).await {
+                    now = ended;
+                    if now.saturating_duration_since(spell) < SPELL {
+                        continue;
+                    }
                 }
-            };
-            logbook.close(&ended, worker.clock.now());
-            ticket.finish(ended);
-            if let Some(payload) = panic {
-                // the supervisor's business: it counts the crash and gives the seat a fresh incarnation
-                resume_unwind(payload);
+                tokio::task::yield_now().await;
             }
-            if worker.stopping {
-                ctx.stop();
+            Err(Idle::NoKey(waiting)) => {
+                permit = None;
+                waiting.end().await;
             }
-        }));
+            Err(Idle::NoPermit) => desk.permit().await,
+        }
+        now = clock.now();
+        spell = now;
     }
 }
 
-/// One run of the key of `cx`, from the barrier to the outcome.
-async fn run(
-    core: Arc<DispatchCore>,
-    shard: usize,
-    clock: Clock,
+/// From an activation to its end; says when that was. None if the key is held instead.
+///
+/// # Panics
+///
+/// When the reconciler did: the supervisor counts the crash and gives the seat a fresh incarnation.
+async fn run_once(
+    desk: &Arc<Desk>,
+    clock: &Clock,
+    state: &State,
+    run: Activation<Key, Causes>,
+    now: Instant,
+) -> Option<Instant> {
+    let core = &*desk.core;
+    let causes = match run.cause {
+        _ if run.streak != Streak::default() => run.cause.unwrap_or_default().and(Causes::RETRY),
+        // its own timer rang
+        None => Causes::REQUEUED,
+        Some(causes) => causes,
+    };
+    let (key, attempt) = (run.key, run.streak.failures.into());
+    if core.surroundings.writes.must_wait(&key) && desk.hold(&key, run.run, now) {
+        // neither worker nor permit is kept from those who can run
+        return None;
+    }
+    let queued_for = now.saturating_duration_since(run.queued_at);
+    let claim = Arc::new(desk.claim(key.clone(), run.run, run.streak, queued_for));
+    let last = core.retries.is_last(run.streak);
+    let id = core.next_run(desk.index);
+    let span =
+        tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes, %id);
+    let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes, id);
+    let logbook = Logbook::open(desk, &cx, now);
+    let run = AssertUnwindSafe(attempted(desk, clock, state, cx, now, &claim)).catch_unwind();
+    let result = run.instrument(span).await;
+    state.reconciling.set(false);
+    let (ended, at, panic) = match result {
+        Ok((ended, at)) => (ended, at, None),
+        Err(payload) => {
+            let text = panic_text(payload.as_ref());
+            (Ended::Panicked(text), clock.now(), Some(payload))
+        }
+    };
+    logbook.close(&ended, at);
+    claim.end(ended, at);
+    drop(claim);
+    if let Some(payload) = panic {
+        resume_unwind(payload);
+    }
+    Some(at)
+}
+
+/// One run of the key of `cx`, from the barrier to the outcome, and when it ended.
+async fn attempted(
+    desk: &Desk,
+    clock: &Clock,
+    state: &State,
     cx: context::Context,
-    reconciling: Rc<Cell<bool>>,
-) -> Ended {
-    let running = core.in_flight.enter(cx.key(), clock.now()).await;
-    let tally = core.metrics.tally(shard);
+    now: Instant,
+    claim: &Arc<Claim>,
+) -> (Ended, Instant) {
+    let core = &*desk.core;
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
+    let tally = core.metrics.tally(desk.index);
     if echoes.is_all(&key, cx.causes()) {
         core.metrics.filtered();
         tracing::debug!("nothing is new but what the last run wrote");
-        return Ended::Outcome(Outcome::Done);
+        return (Ended::Outcome(Outcome::Done), now);
     }
-    if let Some(ended) = barrier(&core, &clock, cx.key()).await {
-        tally.ended(&ended, Duration::ZERO);
-        return ended;
+    let mut started = now;
+    if core.surroundings.writes.has(&key) {
+        if let Some(ended) = barrier(core, clock, &key).await {
+            tally.ended(&ended, Duration::ZERO);
+            return (ended, clock.now());
+        }
+        started = clock.now();
     }
     // a stop or a pause may have begun while the run waited, and the worker is asked to stop only after others
     if !core.gate.is_let_through() {
-        return Ended::NotBegun;
+        return (Ended::NotBegun, started);
     }
-    let started = clock.now();
-    reconciling.set(true);
-    let mut reconcile = Reconcile::new(core.pool.as_ref(), core.runner.clone(), cx, running);
+    state.reconciling.set(true);
+    let mut reconcile = Reconcile::new(core.pool.as_ref(), &core.runner, cx, claim);
     let ended = tokio::select! {
         biased;
         ended = &mut reconcile => Some(ended),
@@ -234,7 +205,8 @@ async fn run(
             Ok(Ended::TimedOut(core.deadline))
         }
     };
-    let took = clock.now().duration_since(started);
+    let at = clock.now();
+    let took = at.saturating_duration_since(started);
     match ended {
         Ok(ended) => {
             echoes.ended(&key, &ended);
@@ -247,7 +219,7 @@ async fn run(
                 } => tracing::debug!(?took, "{ended}"),
                 _ => tracing::error!(?took, "{ended}"),
             }
-            ended
+            (ended, at)
         }
         Err(payload) => {
             tally.ended(&Ended::Panicked(String::new()), took);

@@ -1,4 +1,4 @@
-//! How a question about a key is answered: from what outlives the actors, and by the key's shard if it is well.
+//! How a question about a key is answered: from what outlives the actors.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Doing, Explanation, LastRun, Needs, Waits,
-    asks::{Cell, State},
+    cell::{Cell, State},
 };
 use crate::{
     dispatch::{ControllerHandle, DispatchCore, Ending, ShardView, shard_of},
     sync::lock,
 };
-
-/// How long a shard may take to answer.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Monotonic times as those of the wall, at one moment.
 struct Wall {
@@ -40,30 +37,10 @@ impl Wall {
 impl ControllerHandle {
     /// Why `key` last ran, what it decided and wrote, when it runs next, and why it does not run now. Print it, or look at its parts.
     ///
-    /// It waits a second at most, for the key's shard. Where that does not answer, because a reconcile blocks its thread or it is between two
-    /// incarnations, the answer says so and holds what is known without it. The last 512 runs of a shard are remembered whole; of others, what fits
-    /// into 24 bytes.
-    ///
-    /// Must be awaited within a tokio runtime.
-    ///
-    /// # Cancellation safety
-    ///
-    /// Dropping it leaves nothing behind.
-    pub async fn explain(&self, key: &Key) -> Explanation {
+    /// It asks no actor, so that what is stuck cannot keep the answer. The last 512 runs of a shard are remembered whole; of others, what fits into 24
+    /// bytes.
+    pub fn explain(&self, key: &Key) -> Explanation {
         let shard = shard_of(key, self.views.len());
-        let asked = self.views.get(shard).and_then(|view| {
-            let answer = view.asks.ask(key);
-            view.orders.ring();
-            answer
-        });
-        let answered = match asked {
-            None => Err("too many ask at once".to_owned()),
-            Some(answer) => tokio::select! {
-                biased;
-                answer = answer => answer.map_err(|_| "it went down".to_owned()),
-                () = self.clock.sleep(PATIENCE) => Err(format!("not within {PATIENCE:?}")),
-            },
-        };
         let wall = Wall {
             now: self.clock.now(),
             wall: Timestamp::try_from(self.clock.wall()).unwrap_or(Timestamp::MAX),
@@ -115,20 +92,20 @@ impl ControllerHandle {
         });
         let look = Look {
             core: &core,
+            running: self.views.iter().map(|view| view.read().running).sum(),
             view,
             key,
             wall: &wall,
             undecodable,
             error,
         };
-        match answered {
-            Ok(Some(cell)) => {
+        match Cell::of(view, key) {
+            Some(cell) => {
                 told.pending = cell.causes;
                 told.failures = cell.streak.failures.into();
                 told.now = look.cell(&cell, told.shut.is_some());
             }
-            Ok(None) => told.now = look.idle(),
-            Err(why) => told.now = look.silent(shard, &why),
+            None => told.now = look.idle(),
         }
         told.next = match &told.now {
             Doing::Waiting { until, .. } => Some(*until),
@@ -147,6 +124,8 @@ impl ControllerHandle {
 /// What a question is answered from.
 struct Look<'a> {
     core: &'a DispatchCore,
+    /// How many keys of the controller run.
+    running: usize,
     view: &'a ShardView,
     key: &'a Key,
     wall: &'a Wall,
@@ -168,7 +147,7 @@ impl Look<'_> {
                 of: depth,
                 needs: if is_shut {
                     Needs::Open
-                } else if core.in_flight.len() >= core.permits.limit() {
+                } else if self.running >= core.permits.limit() {
                     Needs::Permit(core.permits.limit())
                 } else if !seat {
                     Needs::Worker
@@ -176,12 +155,7 @@ impl Look<'_> {
                     Needs::Turn
                 },
             },
-            State::Running { again } => match core.in_flight.since(key) {
-                Some(entered) if entered < cell.since => Doing::Straggler {
-                    since: wall.at(entered),
-                },
-                _ => Doing::Running { since, again },
-            },
+            State::Running { again } => Doing::Running { since, again },
             State::Waiting { until, why } => {
                 let why = match why {
                     Wait::Requeue => Waits::Requeue,
@@ -242,29 +216,5 @@ impl Look<'_> {
     fn error(&self) -> String {
         let unknown = "it is not remembered".to_owned();
         self.error.clone().unwrap_or(unknown)
-    }
-
-    /// What is known without the shard.
-    fn silent(&self, shard: usize, why: &str) -> Doing {
-        let Self {
-            core, key, wall, ..
-        } = self;
-        if let Some(since) = core.in_flight.since(key) {
-            let (since, again) = (wall.at(since), false);
-            return Doing::Running { since, again };
-        }
-        if let Some(parked) = self.parked() {
-            return parked;
-        }
-        let runs = core.in_flight.running().into_iter();
-        let of_it = runs.filter(|(key, _)| shard_of(key, core.shards()) == shard);
-        let blocking = match of_it.min_by_key(|(_, since)| *since) {
-            Some((key, since)) => {
-                let age = wall.now.saturating_duration_since(since);
-                format!("{why}; {key} has been running there for {age:?} and may block its thread")
-            }
-            None => format!("{why}; it may be between two incarnations"),
-        };
-        Doing::Unanswered { why: blocking }
     }
 }

@@ -81,13 +81,6 @@ impl fmt::Display for Explanation {
                 };
                 write!(f, "running since {since}{more}")?;
             }
-            Doing::Straggler { since } => {
-                let since = time(since);
-                write!(
-                    f,
-                    "it is to run, but a run from before a crash goes on since {since}"
-                )?;
-            }
             Doing::Waiting { until, why } => {
                 let until = time(until);
                 match why {
@@ -133,7 +126,6 @@ impl fmt::Display for Explanation {
                 write!(f, "left alone since {since}, until it changes: {reason}")?;
             }
             Doing::Unknown { why } => write!(f, "nothing is known of it: {why}")?,
-            Doing::Unanswered { why } => write!(f, "its shard does not answer: {why}")?,
         }
         if let Some(shut) = shut {
             write!(f, "\n  no run begins: {shut}")?;

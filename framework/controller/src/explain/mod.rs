@@ -1,7 +1,7 @@
 //! Why a key ran, what came of it, and why it does not run now.
 
 mod answer;
-mod asks;
+mod cell;
 mod display;
 mod journal;
 mod news;
@@ -14,7 +14,6 @@ use boatswain_workqueue::Lane;
 use jiff::Timestamp;
 
 pub(crate) use self::{
-    asks::Asks,
     journal::Journal,
     news::{Heard, Heards},
     trail::{Logbook, Trail},
@@ -72,11 +71,6 @@ pub enum Doing {
         /// Whether something happened meanwhile, so that it runs again.
         again: bool,
     },
-    /// It is to run, but an earlier run of it, from before a crash, has not ended.
-    Straggler {
-        /// Since when that one runs.
-        since: Timestamp,
-    },
     /// Its time has not come.
     Waiting {
         /// When it comes.
@@ -110,11 +104,6 @@ pub enum Doing {
     /// There is no such object, as far as the controller sees, nor anything to do for it.
     Unknown {
         /// What exactly.
-        why: String,
-    },
-    /// Its shard does not say.
-    Unanswered {
-        /// What is known of that.
         why: String,
     },
 }

@@ -9,7 +9,7 @@ use boatswain_cache::{Key, Version};
 
 use super::{ReconcileId, journal::Record};
 use crate::{
-    dispatch::{DispatchCore, Ended, Ending},
+    dispatch::{Desk, Ended, Ending},
     reconcile::Causes,
     sync::lock,
 };
@@ -50,8 +50,7 @@ impl Trail {
 
 /// A run that has begun. It is written down when it has ended, also if it was lost.
 pub(crate) struct Logbook {
-    core: Arc<DispatchCore>,
-    shard: usize,
+    desk: Arc<Desk>,
     key: Key,
     id: ReconcileId,
     causes: Causes,
@@ -62,15 +61,9 @@ pub(crate) struct Logbook {
 }
 
 impl Logbook {
-    pub(crate) fn open(
-        core: &Arc<DispatchCore>,
-        shard: usize,
-        cx: &crate::Context,
-        began: Instant,
-    ) -> Self {
+    pub(crate) fn open(desk: &Arc<Desk>, cx: &crate::Context, began: Instant) -> Self {
         Self {
-            core: core.clone(),
-            shard,
+            desk: desk.clone(),
             key: cx.key().clone(),
             id: cx.id(),
             causes: cx.causes(),
@@ -84,7 +77,8 @@ impl Logbook {
     pub(crate) fn close(mut self, ended: &Ended, now: Instant) {
         self.is_open = false;
         if let Ended::Panicked(_) = ended {
-            self.core.sick.panicked(&self.core.name, &self.key, now);
+            let core = &self.desk.core;
+            core.sick.panicked(&core.name, &self.key, now);
         }
         if *ended != Ended::NotBegun {
             self.write(ended, now.saturating_duration_since(self.began));
@@ -109,7 +103,7 @@ impl Logbook {
             writes,
             written,
         };
-        lock(&self.core.journals[self.shard]).ended(record);
+        lock(&self.desk.core.journals[self.desk.index]).ended(record);
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
 use boatswain_cache::{Cause, Change, Key, Object, Predicate, Subscription, View};
-use boatswain_supervision::{Address, Clock, Context, Link, supervised};
+use boatswain_supervision::{Clock, Context, Link, supervised};
 use boatswain_workqueue::Lane;
 use tokio::sync::Notify;
 
@@ -20,7 +20,7 @@ use super::{
     unmapped::{News, Unmapped},
 };
 use crate::{
-    dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
+    dispatch::{Desks, DispatchCore, hash, shard_of},
     explain::Heard,
     reconcile::Causes,
     sync::lock,
@@ -86,17 +86,12 @@ impl Feed {
 pub(crate) struct Trigger {
     core: Arc<DispatchCore>,
     feed: Arc<Feed>,
-    shards: Arc<Vec<Address<Shard>>>,
+    desks: Desks,
     clock: Clock,
 }
 
 impl Trigger {
-    pub(crate) fn new(
-        core: Arc<DispatchCore>,
-        feed: Arc<Feed>,
-        shards: Arc<Vec<Address<Shard>>>,
-        link: &Link,
-    ) -> Self {
+    pub(crate) fn new(core: Arc<DispatchCore>, feed: Arc<Feed>, desks: Desks, link: &Link) -> Self {
         let shown = feed.clone();
         link.report("quarantined", move || shown.quarantine.show());
         let shown = feed.clone();
@@ -104,7 +99,7 @@ impl Trigger {
         Self {
             core,
             feed,
-            shards,
+            desks,
             clock: link.clock().clone(),
         }
     }
@@ -113,7 +108,7 @@ impl Trigger {
         Hand {
             core: self.core.clone(),
             feed: self.feed.clone(),
-            shards: self.shards.clone(),
+            desks: self.desks.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -140,7 +135,7 @@ impl Actor for Trigger {
 pub(super) struct Hand {
     pub(super) core: Arc<DispatchCore>,
     pub(super) feed: Arc<Feed>,
-    pub(super) shards: Arc<Vec<Address<Shard>>>,
+    pub(super) desks: Desks,
     pub(super) clock: Clock,
 }
 
@@ -297,7 +292,7 @@ impl Hand {
     }
 
     pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-        hand_out(&self.shards, self.core.ranked(keys));
+        hand_out(&self.desks, self.core.ranked(keys));
     }
 
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
@@ -330,17 +325,17 @@ impl Hand {
     }
 }
 
-/// Tells each shard of those keys that are its own.
-pub(super) fn hand_out(shards: &[Address<Shard>], keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-    let mut shares = vec![Vec::new(); shards.len()];
+/// Puts each key on the desk it belongs to. When this returns they are in their queues: nothing can lose them.
+pub(super) fn hand_out(desks: &Desks, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
+    let mut shares = vec![Vec::new(); desks.len()];
     for entry in keys {
-        if let Some(share) = shares.get_mut(shard_of(&entry.0, shards.len())) {
+        if let Some(share) = shares.get_mut(shard_of(&entry.0, desks.len())) {
             share.push(entry);
         }
     }
-    for (shard, share) in shards.iter().zip(shares) {
+    for (desk, share) in desks.iter().zip(shares) {
         if !share.is_empty() {
-            shard.tell(Enqueue(share));
+            desk.add(share);
         }
     }
 }

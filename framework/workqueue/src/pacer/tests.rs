@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::origin;
+use crate::{Fault, Wait, origin};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

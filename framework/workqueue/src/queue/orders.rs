@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cell::{Cell, State, Work};
 use crate::lanes::Lanes;
 use crate::time::Moment;
-use crate::{Lane, Merge, Streak};
+use crate::{Lane, Merge, Streak, Wait};
 
 /// The keys by how they leave their state. Which order holds a key, and under which number, is said
 /// by its cell.
@@ -15,7 +15,10 @@ use crate::{Lane, Merge, Streak};
 pub(super) struct Orders<K> {
     pub(super) lanes: Lanes<K>,
     pub(super) running: BTreeMap<u64, K>,
+    /// Those whose time is all they wait for.
     pub(super) waiting: BTreeMap<(Moment, u64), K>,
+    /// Those that wait after a failure by their object's fault: retries that may be paced.
+    pub(super) retries: BTreeMap<(Moment, u64), K>,
     pub(super) held: BTreeMap<u64, K>,
     pub(super) parked: BTreeMap<u64, K>,
     next: u64,
@@ -28,6 +31,7 @@ impl<K> Orders<K> {
             lanes: Lanes::new(ageing),
             running: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            retries: BTreeMap::new(),
             held: BTreeMap::new(),
             parked: BTreeMap::new(),
             next: 0,
@@ -40,7 +44,9 @@ impl<K> Orders<K> {
         match &cell.state {
             State::Queued(work) => self.lanes.remove(work.lane, cell.ticket),
             State::Running { .. } => drop(self.running.remove(&cell.ticket)),
-            State::Waiting { until, .. } => drop(self.waiting.remove(&(*until, cell.ticket))),
+            State::Waiting { until, why, .. } => {
+                self.waits(*why).remove(&(*until, cell.ticket));
+            }
             State::Held { .. } => drop(self.held.remove(&cell.ticket)),
             State::Parked(_) => drop(self.parked.remove(&cell.ticket)),
         }
@@ -62,7 +68,9 @@ impl<K> Orders<K> {
                 self.high_water = self.high_water.max(self.lanes.len());
             }
             State::Running { .. } => drop(self.running.insert(ticket, key)),
-            State::Waiting { until, .. } => drop(self.waiting.insert((*until, ticket), key)),
+            State::Waiting { until, why, .. } => {
+                self.waits(*why).insert((*until, ticket), key);
+            }
             State::Held { .. } => drop(self.held.insert(ticket, key)),
             State::Parked(_) => drop(self.parked.insert(ticket, key)),
         }
@@ -70,6 +78,14 @@ impl<K> Orders<K> {
             ticket,
             streak,
             state,
+        }
+    }
+
+    fn waits(&mut self, why: Wait) -> &mut BTreeMap<(Moment, u64), K> {
+        if why.is_retry() {
+            &mut self.retries
+        } else {
+            &mut self.waiting
         }
     }
 
@@ -106,6 +122,7 @@ impl<K> Orders<K> {
     pub(super) fn clear(&mut self) {
         self.lanes.clear();
         self.waiting.clear();
+        self.retries.clear();
         self.held.clear();
         self.parked.clear();
     }

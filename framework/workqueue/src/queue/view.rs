@@ -1,6 +1,7 @@
 //! What a queue shows of itself. Everything is read off the cells and their orders.
 
 use std::hash::{BuildHasher, Hash};
+use std::iter;
 use std::time::{Duration, Instant};
 
 use super::Queue;
@@ -62,7 +63,7 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
     /// How many keys wait for a time.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.orders.waiting.len()
+        self.orders.waiting.len() + self.orders.retries.len()
     }
 
     /// How many keys are held.
@@ -79,10 +80,39 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
 
     /// Every wait, the earliest first: what a timer that lost its memory has to be told again.
     pub fn waits(&self) -> impl Iterator<Item = (&K, Delay)> {
-        self.orders
-            .waiting
-            .values()
-            .filter_map(|key| Some((key, self.cells.get(key)?.delay(&self.time)?)))
+        self.delays(self.in_order())
+    }
+
+    /// The waits that end with their time, the earliest first: all but [retries](crate::Wait::is_retry).
+    pub fn timers(&self) -> impl Iterator<Item = (&K, Delay)> {
+        self.delays(self.orders.waiting.values())
+    }
+
+    /// The [retries](crate::Wait::is_retry) that wait, the earliest first: what a pacer that lost its memory
+    /// has to be told again.
+    pub fn retries(&self) -> impl Iterator<Item = (&K, Delay)> {
+        self.delays(self.orders.retries.values())
+    }
+
+    fn delays<'a>(
+        &'a self,
+        keys: impl Iterator<Item = &'a K>,
+    ) -> impl Iterator<Item = (&'a K, Delay)> {
+        keys.filter_map(|key| Some((key, self.cells.get(key)?.delay(&self.time)?)))
+    }
+
+    /// Every key that waits, the earliest first.
+    fn in_order(&self) -> impl Iterator<Item = &K> {
+        let mut timers = self.orders.waiting.iter().peekable();
+        let mut retries = self.orders.retries.iter().peekable();
+        iter::from_fn(move || {
+            let first = match (timers.peek(), retries.peek()) {
+                (Some((timer, _)), Some((retry, _))) if retry < timer => retries.next(),
+                (None, _) => retries.next(),
+                (Some(_), _) => timers.next(),
+            };
+            first.map(|(_, key)| key)
+        })
     }
 
     /// Every run under way, the longest first: what whoever survives a crash has to account for.
@@ -161,7 +191,7 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
             .running
             .values()
             .chain(orders.lanes.keys())
-            .chain(orders.waiting.values())
+            .chain(self.in_order())
             .chain(orders.held.values())
             .chain(orders.parked.values());
         self.shown(keys)

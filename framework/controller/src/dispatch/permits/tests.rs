@@ -1,72 +1,88 @@
+use boatswain_supervision::Clock;
+use proptest::prelude::*;
+
 use super::*;
 
-/// Where permits end up, by shard.
-#[derive(Clone, Default)]
-struct Hands(Arc<Mutex<Vec<(usize, Permit)>>>);
-
-impl Hands {
-    fn of(&self, shard: usize) -> Hand {
-        let hands = self.clone();
-        Arc::new(move |permit| hands.0.lock().expect("lock").push((shard, permit)))
-    }
-
-    fn drain(&self) -> Vec<(usize, Permit)> {
-        std::mem::take(&mut self.0.lock().expect("lock"))
-    }
+fn permits(limit: usize, shards: usize) -> Permits {
+    Permits::new(limit, (0..shards).map(|_| Arc::default()).collect())
 }
 
-fn shards(handed: &[(usize, Permit)]) -> Vec<usize> {
-    handed.iter().map(|(shard, _)| *shard).collect()
+fn now() -> Instant {
+    Clock::system().now()
 }
 
 #[test]
-fn a_permit_that_is_given_back_is_handed_to_whoever_waited_longest() {
-    let permits = Permits::new(1);
-    let hands = Hands::default();
-    let held = permits.take(0, &hands.of(0)).expect("the first is free");
-    assert!(permits.take(1, &hands.of(1)).is_none());
-    assert!(permits.take(2, &hands.of(2)).is_none());
+fn a_permit_that_is_given_back_is_for_whoever_waited_longest() {
+    let (permits, now) = (permits(1, 3), now());
+    let take = |shard| permits.take(shard, now);
+    let held = take(0);
+    assert!(held.is_some() && take(1).is_none() && take(2).is_none() && take(1).is_none());
+    assert!(permits.are_wanted());
     drop(held);
-    let handed = hands.drain();
-    assert_eq!(shards(&handed), [1]);
     assert!(
-        permits.take(0, &hands.of(0)).is_none(),
+        take(0).is_none(),
         "who has just given it back waits behind the others"
     );
-    drop(handed);
-    let handed = hands.drain();
-    assert_eq!(shards(&handed), [2]);
-    drop(handed);
-    assert_eq!(shards(&hands.drain()), [0]);
+    let held = take(1);
+    assert!(held.is_some());
+    drop(held);
+    assert!(take(1).is_none());
+    let held = take(2);
+    drop(held);
+    drop(take(0).expect("its turn"));
+    drop(take(1).expect("its turn"));
+    assert!(!permits.are_wanted(), "nobody waits");
 }
 
 #[test]
-fn a_shard_that_asks_again_waits_once_and_keeps_its_place() {
-    let permits = Permits::new(1);
-    let hands = Hands::default();
-    let held = permits.take(0, &hands.of(0));
-    for shard in [1, 2, 1] {
-        assert!(permits.take(shard, &hands.of(shard)).is_none());
+fn a_promise_that_is_not_kept_goes_to_whoever_can_use_it() {
+    let (permits, now) = (permits(1, 3), now());
+    let held = permits.take(0, now);
+    assert!(permits.take(1, now).is_none());
+    drop(held);
+    assert!(permits.take(0, now).is_none(), "it is the other's");
+    let held = permits.take(0, now + PATIENCE);
+    assert!(
+        held.is_some(),
+        "the other does not come, its thread may be blocked"
+    );
+    assert!(permits.take(2, now + PATIENCE).is_none());
+    drop(held);
+    permits.decline(2);
+    assert!(
+        permits.take(1, now + PATIENCE).is_some(),
+        "who declines passes it on"
+    );
+}
+
+proptest! {
+    #[test]
+    fn there_are_never_more_than_the_limit_and_none_is_lost(
+        limit in 1..4_usize,
+        steps in prop::collection::vec((0..3_usize, 0..4_u8), 1..200),
+    ) {
+        let (permits, mut now) = (permits(limit, 3), now());
+        let mut held: Vec<(usize, Permit)> = Vec::new();
+        for (shard, what) in steps {
+            match what {
+                0 | 1 => held.extend(permits.take(shard, now).map(|permit| (shard, permit))),
+                2 => {
+                    if let Some(mine) = held.iter().position(|(who, _)| *who == shard) {
+                        drop(held.swap_remove(mine));
+                    }
+                    permits.decline(shard);
+                }
+                _ => now += PATIENCE / 2,
+            }
+            let state = permits.state();
+            prop_assert_eq!(state.free + state.promised.len() + held.len(), limit);
+            prop_assert!(state.free == 0 || state.line.is_empty() || state.promised.is_empty());
+        }
+        held.clear();
+        for shard in 0..3 {
+            permits.decline(shard);
+        }
+        prop_assert_eq!(permits.state().free, limit);
+        prop_assert!(!permits.are_wanted());
     }
-    drop(held);
-    let first = hands.drain();
-    assert_eq!(shards(&first), [1]);
-    drop(first);
-    let second = hands.drain();
-    assert_eq!(shards(&second), [2]);
-    drop(second);
-    assert!(permits.take(0, &hands.of(0)).is_some(), "nobody waits");
-}
-
-#[test]
-fn a_permit_handed_to_a_shard_that_is_gone_goes_on_to_the_next() {
-    let permits = Permits::new(1);
-    let hands = Hands::default();
-    let held = permits.take(0, &hands.of(0));
-    let gone: Hand = Arc::new(drop);
-    assert!(permits.take(1, &gone).is_none());
-    assert!(permits.take(2, &hands.of(2)).is_none());
-    drop(held);
-    assert_eq!(shards(&hands.drain()), [2]);
-    assert!(permits.take(0, &hands.of(0)).is_some(), "none was lost");
 }

@@ -28,7 +28,7 @@ enum Ahead {
 impl Writes {
     /// Whether runs of `key` wrote what the caches do not show yet, and nothing but time can help.
     pub(crate) fn must_wait(&self, key: &Key) -> bool {
-        matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
+        self.has(key) && matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
     }
 
     /// What stands between `key` and its run, and why the cache does not show it.

@@ -7,7 +7,10 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt,
     hash::BuildHasher as _,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -29,6 +32,8 @@ const OLD: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Writes {
     caches: Vec<View>,
     books: [Mutex<Book>; BOOKS],
+    /// Whether anything was ever written: who only reads need not look.
+    used: AtomicBool,
 }
 
 #[derive(Default)]
@@ -92,6 +97,7 @@ impl Writes {
         Self {
             caches,
             books: std::array::from_fn(|_| Mutex::default()),
+            used: AtomicBool::new(false),
         }
     }
 
@@ -180,6 +186,7 @@ impl Writes {
             }
             None => {
                 let stores = self.stores(target, target.namespace.as_deref());
+                self.used.store(true, Relaxed);
                 self.book(key).note(key, now, |ledger| {
                     stores
                         .into_iter()
@@ -199,6 +206,7 @@ impl Writes {
         note: impl Fn(&mut Ledger, Place, &InformerCore),
     ) {
         let stores = self.stores(target, object.namespace());
+        self.used.store(true, Relaxed);
         self.book(key).note(key, now, |ledger| {
             for (store, core) in stores {
                 let object = object.clone();
@@ -274,6 +282,11 @@ impl Writes {
                 book.round.push_back((number, key));
             }
         }
+    }
+
+    /// Whether anything is remembered of `key`, shown or not.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.used.load(Relaxed) && self.book(key).keys.contains_key(key)
     }
 
     fn book(&self, key: &Key) -> MutexGuard<'_, Book> {

@@ -8,7 +8,7 @@ use std::{
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
 use boatswain_cache::Key;
-use boatswain_supervision::{Address, Clock, Context, Link, supervised};
+use boatswain_supervision::{Clock, Context, Link, supervised};
 use boatswain_workqueue::{
     Lane,
     limit::{Exponential, Limiter as _, Retry},
@@ -17,7 +17,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{Origin, Shared, Source, Spring};
 use crate::{
-    dispatch::{DispatchCore, Shard},
+    dispatch::{Desks, DispatchCore},
     reconcile::Causes,
     trigger::{
         guard::{Panicked, guarded},
@@ -36,7 +36,7 @@ pub(crate) struct SourceActor(Tap);
 struct Tap {
     core: Arc<DispatchCore>,
     spring: Arc<Spring>,
-    shards: Arc<Vec<Address<Shard>>>,
+    desks: Desks,
     clock: Clock,
 }
 
@@ -44,7 +44,7 @@ impl SourceActor {
     pub(crate) fn new(
         core: Arc<DispatchCore>,
         spring: Arc<Spring>,
-        shards: Arc<Vec<Address<Shard>>>,
+        desks: Desks,
         link: &Link,
     ) -> Self {
         if let Origin::Channel(Source(shared)) = &spring.origin {
@@ -55,7 +55,7 @@ impl SourceActor {
         Self(Tap {
             core,
             spring,
-            shards,
+            desks,
             clock,
         })
     }
@@ -109,7 +109,7 @@ impl Tap {
                 };
                 (next.key.clone(), next.lane, cause)
             });
-            hand_out(&self.shards, self.core.ranked(keys));
+            hand_out(&self.desks, self.core.ranked(keys));
             // only now: what is lost in between is handed out again
             shared.backlog().taken(&next);
             tokio::task::yield_now().await;
@@ -127,7 +127,7 @@ impl Tap {
             match guarded(keys) {
                 Ok(keys) => {
                     let keys = keys.into_iter().map(|key| (key, Lane::Low, Causes::TIMER));
-                    hand_out(&self.shards, self.core.ranked(keys));
+                    hand_out(&self.desks, self.core.ranked(keys));
                 }
                 Err(panicked) => {
                     self.failed(&format!("{panicked}; it is asked again in {period:?}"))
@@ -146,7 +146,7 @@ impl Tap {
                         Ok(Some(key)) => {
                             failures = 0;
                             hand_out(
-                                &self.shards,
+                                &self.desks,
                                 self.core
                                     .ranked([(key, Lane::Normal, Causes::EXTERNAL)].into_iter()),
                             );

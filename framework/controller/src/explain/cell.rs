@@ -1,0 +1,64 @@
+//! What a shard's queue says of a key.
+
+use std::time::Instant;
+
+use boatswain_cache::Key;
+use boatswain_workqueue::{Lane, Phase, Queue, Streak, Wait};
+
+use crate::{dispatch::ShardView, reconcile::Causes};
+
+/// What it knows of a key that is not idle.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) state: State,
+    pub(crate) since: Instant,
+    pub(crate) lane: Lane,
+    pub(crate) causes: Causes,
+    pub(crate) streak: Streak,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Queued {
+        /// How many stand in its lane.
+        depth: usize,
+        /// Whether a worker is free.
+        seat: bool,
+    },
+    Running {
+        again: bool,
+    },
+    Waiting {
+        until: Instant,
+        why: Wait,
+    },
+    Held,
+    Parked,
+}
+
+impl Cell {
+    pub(super) fn of(view: &ShardView, key: &Key) -> Option<Self> {
+        view.look(|queue| Self::read(queue, key, view.has_idle_worker()))
+    }
+
+    fn read(queue: &Queue<Key, Causes>, key: &Key, seat: bool) -> Option<Self> {
+        let view = queue.state_of(key)?;
+        let state = match view.phase {
+            Phase::Queued => State::Queued {
+                depth: queue.depth(view.lane),
+                seat,
+            },
+            Phase::Running { dirty } => State::Running { again: dirty },
+            Phase::Waiting { until, why } => State::Waiting { until, why },
+            Phase::Held => State::Held,
+            Phase::Parked { .. } => State::Parked,
+        };
+        Some(Self {
+            state,
+            since: view.since,
+            lane: view.lane,
+            causes: view.cause.copied().unwrap_or_default(),
+            streak: view.streak,
+        })
+    }
+}
