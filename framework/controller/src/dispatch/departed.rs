@@ -23,6 +23,8 @@ struct Book {
     /// The same by age; a number for each of `last`.
     by_age: BTreeMap<u64, Key>,
     next: u64,
+    /// Those below had departed by the last [`Departed::forget_old`].
+    old: u64,
 }
 
 struct Entry {
@@ -56,6 +58,7 @@ impl Departed {
             last: all,
             by_age,
             next,
+            ..
         } = &mut *book;
         *next += 1;
         by_age.insert(*next, last.key().clone());
@@ -113,6 +116,16 @@ impl Departed {
         }
     }
 
+    /// Forgets what had departed by the last time this was called: a standby need not tell what the leader has been told long ago.
+    pub(crate) fn forget_old(&self) {
+        let mut book = self.book();
+        let young = book.by_age.split_off(&(book.old + 1));
+        for key in std::mem::replace(&mut book.by_age, young).into_values() {
+            book.last.remove(&key);
+        }
+        book.old = book.next;
+    }
+
     /// Whose last states there are, the one that departed longest ago first.
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.book().by_age.values().cloned().collect()
@@ -163,6 +176,20 @@ mod tests {
         assert_eq!(departed.keys(), [Key::new(None, "c")]);
         let book = departed.book();
         assert_eq!((book.last.len(), book.by_age.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_departed_before_the_last_round_is_forgotten_in_the_next() {
+        let departed = Departed::default();
+        let names = || departed.keys().iter().map(|key| key.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(departed.insert(object("a", "1")), None);
+        departed.forget_old();
+        assert_eq!(departed.insert(object("b", "1")), None);
+        assert_eq!(names(), ["a", "b"]);
+        departed.forget_old();
+        assert_eq!(names(), ["b"]);
+        departed.forget_old();
+        assert!(names().is_empty() && departed.book().last.is_empty());
     }
 
     #[test]

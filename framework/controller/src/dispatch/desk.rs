@@ -85,6 +85,16 @@ impl ShardView {
         look(&self.open().queue)
     }
 
+    /// The process leads: every key is to be looked at, the parked ones, too.
+    pub(super) fn promote(&self) {
+        let mut book = self.open();
+        book.rebuild = true;
+        let now = self.0.shelf.clock.now();
+        for key in book.queue.wake_parked(now, now) {
+            self.0.parked.remove(&key);
+        }
+    }
+
     /// What wakes its workers.
     pub(crate) fn work(&self) -> Arc<Notify> {
         self.0.work.clone()
@@ -169,7 +179,12 @@ impl Desk {
     /// Asks for runs that begin later. Each key is there once, however often it is asked for.
     pub(crate) fn add(&self, keys: impl IntoIterator<Item = (Key, Lane, Causes)>) {
         let now = self.now();
-        let mut keys = keys.into_iter().peekable();
+        // a standby keeps no cells but for what was asked for from outside: when it leads, every key is looked at anyway
+        let standby = self.core.gate.is_standby();
+        let keys = keys.into_iter();
+        let mut keys = keys
+            .filter(|(_, _, causes)| !standby || causes.is_asked())
+            .peekable();
         while keys.peek().is_some() {
             let mut book = self.open();
             for (key, lane, causes) in keys.by_ref().take(CHUNK) {
@@ -313,7 +328,7 @@ impl Desk {
         let core = &self.core;
         let verdict = match ended {
             Ended::Outcome(Outcome::Done) => Verdict::Done,
-            Ended::NotBegun if self.hold_and_free(claim, now) => return,
+            Ended::NotBegun | Ended::Demoted if self.hold_and_free(claim, now) => return,
             ended => {
                 let chance = || core.entropy.unit();
                 let verdict = core.retries.verdict(ended, claim.streak, chance, now);
@@ -346,7 +361,7 @@ impl Desk {
         }
     }
 
-    /// A run that has not begun stands in line again, as it did.
+    /// A run that has not begun, or had to end, stands in line again, as it did.
     fn hold_and_free(&self, claim: &Claim, now: Instant) -> bool {
         let mut book = self.open();
         let held = book.queue.hold(&claim.key, claim.run, now);

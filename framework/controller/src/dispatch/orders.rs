@@ -131,7 +131,12 @@ impl ControllerHandle {
     }
 
     pub(crate) fn play(&self, role: Role) {
-        self.gate.set_standby(role == Role::Standby);
+        let standby = role == Role::Standby;
+        self.gate.set_standby(standby);
+        if !standby {
+            // after the gate: what is turned away until then is looked at now
+            self.views.iter().for_each(ShardView::promote);
+        }
         self.look();
     }
 

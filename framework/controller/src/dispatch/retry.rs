@@ -138,6 +138,8 @@ pub(crate) enum Ended {
     Undecodable(String),
     /// A stop or a pause came before the reconciler was called.
     NotBegun,
+    /// The lease was lost meanwhile.
+    Demoted,
     /// The worker was stopped or lost before it could say how the run ended.
     Aborted,
 }
@@ -254,11 +256,11 @@ impl Retries {
                 }
             }
             // without a wait the two would take turns as fast as the thread allows
-            Ended::NotBegun | Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
+            Ended::NotBegun | Ended::Demoted | Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
                 delay: after(&self.conflict, streak.losses),
             },
             // a run that costs its worker its life each time is as bad as one that never ends
-            Ended::NotBegun | Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => {
+            Ended::NotBegun | Ended::Demoted | Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => {
                 strike(&self.crash, ended)
             }
         }

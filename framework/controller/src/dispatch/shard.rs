@@ -14,6 +14,8 @@ use super::{Look, desk::Desk};
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
+/// How often a standby forgets what departed before the last time, in rounds: the leader has been told by then, or another leads.
+const FORGET_ROUNDS: u32 = 10;
 
 /// Holds nothing that its desk does not know: keys go on running while it is down, and its successor goes on where it was.
 pub(crate) struct Shard {
@@ -119,7 +121,7 @@ impl Actor for Shard {
         ctx.spawn(ready.into_actor(self).map(|(), shard, ctx| {
             shard.look(ctx);
         }));
-        self.park_round(ctx);
+        self.park_round(1, ctx);
     }
 }
 

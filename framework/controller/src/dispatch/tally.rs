@@ -141,7 +141,7 @@ impl Ending {
             Ended::Panicked(_) => Self::Panic,
             Ended::TimedOut(_) => Self::Timeout,
             Ended::Undecodable(_) => Self::Undecodable,
-            Ended::NotBegun | Ended::Aborted => Self::Aborted,
+            Ended::NotBegun | Ended::Demoted | Ended::Aborted => Self::Aborted,
         }
     }
 

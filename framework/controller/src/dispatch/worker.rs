@@ -195,14 +195,15 @@ async fn attempted(
     let mut reconcile = Reconcile::new(core.pool.as_ref(), &core.runner, cx, claim);
     let ended = tokio::select! {
         biased;
-        ended = &mut reconcile => Some(ended),
-        () = clock.sleep(core.deadline) => None,
+        ended = &mut reconcile => Ok(ended),
+        () = core.gate.demoted() => Err(Ended::Demoted),
+        () = clock.sleep(core.deadline) => Err(Ended::TimedOut(core.deadline)),
     };
     let ended = match ended {
-        Some(ended) => ended,
-        None => {
+        Ok(ended) => ended,
+        Err(cut) => {
             reconcile.cancel().await;
-            Ok(Ended::TimedOut(core.deadline))
+            Ok(cut)
         }
     };
     let at = clock.now();
@@ -216,7 +217,8 @@ async fn attempted(
                 Ended::Failed {
                     fault: Fault::Conflict,
                     ..
-                } => tracing::debug!(?took, "{ended}"),
+                }
+                | Ended::Demoted => tracing::debug!(?took, "{ended}"),
                 _ => tracing::error!(?took, "{ended}"),
             }
             (ended, at)
@@ -257,6 +259,7 @@ impl fmt::Display for Ended {
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
             Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
             Self::NotBegun => f.write_str("put back before it began"),
+            Self::Demoted => f.write_str("cancelled: this process does not lead any more"),
             Self::Aborted => f.write_str("the worker was lost before it finished"),
         }
     }

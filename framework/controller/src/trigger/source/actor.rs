@@ -83,6 +83,8 @@ impl Tap {
 
     async fn drain(&self, shared: &Shared) {
         loop {
+            // a standby takes nothing: what was sent waits, within its bound, until it leads
+            self.core.gate.promoted().await;
             let now = self.clock.now();
             let (next, due) = {
                 let mut backlog = shared.backlog();
@@ -124,6 +126,9 @@ impl Tap {
             let passed = self.clock.now().saturating_duration_since(born);
             let into = Duration::from_nanos((passed.as_nanos() % period.as_nanos()) as u64);
             self.clock.sleep(period - into).await;
+            if self.core.gate.is_standby() {
+                continue;
+            }
             match guarded(keys) {
                 Ok(keys) => {
                     let keys = keys.into_iter().map(|key| (key, Lane::Low, Causes::TIMER));
@@ -142,6 +147,7 @@ impl Tap {
             let why = match guarded(make).map(Stream::new) {
                 Err(panicked) => panicked.to_string(),
                 Ok(mut stream) => loop {
+                    self.core.gate.promoted().await;
                     match stream.next().await {
                         Ok(Some(key)) => {
                             failures = 0;
