@@ -221,12 +221,12 @@ impl Causes {
         Self(bits)
     }
 
-    /// Whether the key's object is another now, or gone.
     /// Whether something outside of Kubernetes asked, which asks once only.
     pub(crate) const fn is_asked(self) -> bool {
         self.0 & (Self::EXTERNAL.0 | Self::TIMER.0 | Self::ASKED.0 | Self::UNPARKED.0) != 0
     }
 
+    /// Whether the key's object is another now, or gone.
     pub(crate) const fn renew(self) -> bool {
         self.contains(Self::DELETED)
             || self.contains(Self::CREATED) && !self.contains(Self::INITIAL)

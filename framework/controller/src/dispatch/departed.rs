@@ -118,7 +118,7 @@ impl Departed {
 
     /// Forgets what had departed by the last time this was called: a standby need not tell what the leader has been told long ago.
     pub(crate) fn forget_old(&self) {
-        let mut book = self.book();
+        let book = &mut *self.book();
         let young = book.by_age.split_off(&(book.old + 1));
         for key in std::mem::replace(&mut book.by_age, young).into_values() {
             book.last.remove(&key);
@@ -181,7 +181,13 @@ mod tests {
     #[test]
     fn what_departed_before_the_last_round_is_forgotten_in_the_next() {
         let departed = Departed::default();
-        let names = || departed.keys().iter().map(|key| key.name().to_owned()).collect::<Vec<_>>();
+        let names = || {
+            departed
+                .keys()
+                .iter()
+                .map(|key| key.name().to_owned())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(departed.insert(object("a", "1")), None);
         departed.forget_old();
         assert_eq!(departed.insert(object("b", "1")), None);

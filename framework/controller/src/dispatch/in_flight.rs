@@ -30,10 +30,6 @@ impl InFlight {
         running
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.since.is_empty()
-    }
-
     /// What runs, longest first, at most `limit` of it.
     pub(crate) fn show(&self, now: Instant, limit: usize) -> Virtual {
         let mut running = self.running();

@@ -142,9 +142,7 @@ impl ControllerHandle {
 
     /// Whether any of its reconciles still runs.
     pub(crate) fn is_busy(&self) -> bool {
-        self.core
-            .upgrade()
-            .is_some_and(|core| !core.in_flight.is_empty())
+        self.views.iter().any(|view| view.look(|queue| queue.running() > 0))
     }
 
     /// Wakes every shard.

@@ -256,13 +256,17 @@ impl Retries {
                 }
             }
             // without a wait the two would take turns as fast as the thread allows
-            Ended::NotBegun | Ended::Demoted | Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
-                delay: after(&self.conflict, streak.losses),
-            },
-            // a run that costs its worker its life each time is as bad as one that never ends
-            Ended::NotBegun | Ended::Demoted | Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => {
-                strike(&self.crash, ended)
+            Ended::NotBegun | Ended::Demoted | Ended::Aborted if streak.losses < LOSSES => {
+                Verdict::Lost {
+                    delay: after(&self.conflict, streak.losses),
+                }
             }
+            // a run that costs its worker its life each time is as bad as one that never ends
+            Ended::NotBegun
+            | Ended::Demoted
+            | Ended::Aborted
+            | Ended::Panicked(_)
+            | Ended::TimedOut(_) => strike(&self.crash, ended),
         }
     }
 }

@@ -80,14 +80,18 @@ impl Shard {
         ctx.spawn(shown.into_actor(self));
     }
 
-    fn park_round(&self, ctx: &mut Context<Self>) {
+    fn park_round(&self, round: u32, ctx: &mut Context<Self>) {
         let clock = self.clock.clone();
-        let round = async move { clock.sleep(PARKED_ROUND).await };
-        ctx.spawn(round.into_actor(self).map(|(), shard, ctx| {
-            shard.desk.wake_parked();
-            let core = &shard.desk.core;
-            core.sick.look(&core.name, shard.clock.now());
-            shard.park_round(ctx);
+        let next = async move { clock.sleep(PARKED_ROUND).await };
+        ctx.spawn(next.into_actor(self).map(move |(), shard, ctx| {
+            let desk = &shard.desk;
+            desk.wake_parked();
+            desk.core.sick.look(&desk.core.name, shard.clock.now());
+            // one of the shards does it for all
+            if desk.index == 0 && round % FORGET_ROUNDS == 0 && desk.core.gate.is_standby() {
+                desk.core.departed.forget_old();
+            }
+            shard.park_round(round.wrapping_add(1), ctx);
         }));
     }
 }
