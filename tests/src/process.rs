@@ -19,10 +19,20 @@ impl Crew {
         space: Option<&Space>,
         controllers: Vec<Runnable>,
     ) -> Self {
+        Self::start_with(Options::default(), kubeconfig, space, controllers).await
+    }
+
+    /// As [`Crew::start`], with options for what the others do not say.
+    pub async fn start_with(
+        options: Options,
+        kubeconfig: &Path,
+        space: Option<&Space>,
+        controllers: Vec<Runnable>,
+    ) -> Self {
         let options = Options {
             kubeconfig: Some(kubeconfig.to_owned()),
             namespaces: space.iter().map(|s| s.name.clone()).collect(),
-            ..Options::default()
+            ..options
         };
         let manager = controllers
             .into_iter()

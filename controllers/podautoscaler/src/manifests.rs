@@ -34,7 +34,7 @@ pub fn crd() -> Result<String, PrintError> {
 /// Everything that installs the controller, as YAML documents in an order in which they can be applied.
 ///
 /// The rights are the least that suffice: read PodAutoscalers and Deployments, write the `scale` of Deployments and the status of
-/// PodAutoscalers, write Events. There is one replica, replaced and never doubled: this version elects no leader.
+/// PodAutoscalers, write Events, and in their own namespace Leases. There are two replicas: one works, the other stands by.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ fn yaml(object: &Value) -> Result<String, PrintError> {
     Ok(text)
 }
 
-fn objects(Install { namespace, image }: &Install) -> [Value; 5] {
+fn objects(Install { namespace, image }: &Install) -> [Value; 7] {
     let labels = json!({ "app.kubernetes.io/name": NAME });
     let rule = |group: &str, resource: &str, verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });
     let probe =
@@ -85,11 +85,21 @@ fn objects(Install { namespace, image }: &Install) -> [Value; 5] {
             "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": namespace }],
         }),
         json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": NAME, "namespace": namespace },
+            "rules": [rule("coordination.k8s.io", "leases", &["get", "create", "update"])],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": { "name": NAME, "namespace": namespace },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
+            "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": namespace }],
+        }),
+        json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": { "name": NAME, "namespace": namespace, "labels": labels },
             "spec": {
-                "replicas": 1,
-                "strategy": { "type": "Recreate" },
+                "replicas": 2,
                 "selector": { "matchLabels": labels },
                 "template": {
                     "metadata": { "labels": labels },
@@ -103,7 +113,7 @@ fn objects(Install { namespace, image }: &Install) -> [Value; 5] {
                         "containers": [{
                             "name": NAME,
                             "image": image,
-                            "args": ["run", "--listen", "0.0.0.0:8080", "--log-format", "json"],
+                            "args": ["run", "--leader-elect", "--listen", "0.0.0.0:8080", "--log-format", "json"],
                             "ports": [{ "name": "http", "containerPort": 8080 }],
                             "livenessProbe": probe("/healthz"),
                             "readinessProbe": probe("/readyz"),
@@ -186,7 +196,7 @@ mod tests {
         for document in documents() {
             if matches!(
                 document["kind"].as_str(),
-                Some("ServiceAccount" | "Deployment")
+                Some("ServiceAccount" | "Deployment" | "Role" | "RoleBinding")
             ) {
                 assert_eq!(document["metadata"]["namespace"], "ops");
             }

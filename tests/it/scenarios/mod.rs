@@ -3,6 +3,7 @@
 pub(crate) mod chaos;
 pub(crate) mod mirror;
 pub(crate) mod ownership;
+pub(crate) mod replicas;
 pub(crate) mod rights;
 pub(crate) mod scaling;
 
@@ -24,6 +25,8 @@ macro_rules! tests {
             invalid_specs_are_refused_by_the_schema);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
+        scenarios::tests!(@each $shared; replicas:
+            of_two_replicas_one_works_and_the_other_follows);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden);
         scenarios::tests!(@each $shared; mirror:
