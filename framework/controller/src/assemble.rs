@@ -17,7 +17,7 @@ use crate::{
     crew::Crew,
     dispatch::{
         Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
-        RetryPolicy, Runner, ShardView, Writes,
+        Priority, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
     explain::Heards,
@@ -45,6 +45,9 @@ pub(crate) struct Plan {
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) ignore_own_writes: bool,
+    pub(crate) priority: Option<Priority>,
+    /// Whether its reconciles run on the pool.
+    pub(crate) offload: bool,
 }
 
 /// Makes a source of keys.
@@ -71,6 +74,8 @@ impl Plan {
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
             ignore_own_writes: false,
+            priority: None,
+            offload: false,
         }
     }
 
@@ -285,6 +290,11 @@ impl Runnable {
         &self.plan.name
     }
 
+    /// Whether its reconciles run on the pool.
+    pub(crate) fn offloads(&self) -> bool {
+        self.plan.offload
+    }
+
     /// Tells `informers` how the controller wants its objects to be kept.
     ///
     /// # Errors
@@ -353,11 +363,13 @@ impl Runnable {
         let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
         let in_flight = InFlight::default();
         let gate = Gate::new(yard.closing.clone(), &caches);
+        let sick = Arc::new(Sick::default());
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
             in_flight.clone(),
             gate.clone(),
+            sick.clone(),
             concurrency,
             &yard.roster,
         );
@@ -372,7 +384,7 @@ impl Runnable {
             }),
             name: plan.name,
             runner,
-            in_flight,
+            in_flight: in_flight.clone(),
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
             deadline: plan.deadline,
@@ -382,6 +394,9 @@ impl Runnable {
             epochs: (0..shards).map(|_| 0.into()).collect(),
             _caches: caches,
             gate: gate.clone(),
+            sick: sick.clone(),
+            pool: yard.crew.pool.clone().filter(|_| plan.offload),
+            priority: plan.priority,
             journals: (0..shards).map(|_| Mutex::default()).collect(),
             heards: Heards::default(),
             first_run: yard.entropy.next(),
@@ -394,6 +409,7 @@ impl Runnable {
             gate,
             clock: yard.clock.clone(),
             core: Arc::downgrade(&core),
+            in_flight,
             quarantines: own
                 .map(|feed: &Arc<Feed>| feed.quarantine.clone())
                 .collect(),

@@ -55,9 +55,9 @@ mod trigger;
 
 pub use assemble::{Runnable, Wiring};
 pub use boatswain_cache::{
-    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Predicate, ReadError,
-    Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers, StoreOptions,
-    Transform, View, ViewError,
+    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Object, Predicate,
+    ReadError, Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers,
+    StoreOptions, Transform, View, ViewError,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::{Lane, When, limit};

@@ -200,6 +200,12 @@ fn run_to_end<S: Future<Output = &'static str>>(
     let shards = std::thread::available_parallelism()
         .map_or(1, std::num::NonZero::get)
         .min(options.workers);
+    let offloads = controllers.iter().any(Runnable::offloads);
+    let pool = offloads.then(|| {
+        let mut pool = tokio::runtime::Builder::new_multi_thread();
+        pool.thread_name("offload").enable_all().build()
+    });
+    let pool = pool.transpose().map_err(threads)?;
     let system = actix_rt::System::new();
     let ended = system.block_on(async {
         let stop = stop().map_err(threads)?;
@@ -211,7 +217,8 @@ fn run_to_end<S: Future<Output = &'static str>>(
             }
             None => connected(&options, &clock, io.handle()).await?,
         };
-        let (crew, arbiters) = Crew::hire(shards);
+        let (mut crew, arbiters) = Crew::hire(shards);
+        crew.pool = pool.as_ref().map(|pool| pool.handle().clone());
         let launch = Launch {
             client,
             address,
@@ -229,6 +236,9 @@ fn run_to_end<S: Future<Output = &'static str>>(
         }
         ended
     });
+    if let Some(pool) = pool {
+        pool.shutdown_background();
+    }
     io.shutdown_background();
     ended
 }

@@ -12,6 +12,7 @@ mod selections;
 mod stops;
 mod storm;
 mod triggers;
+mod urgency;
 mod writes;
 
 use std::{

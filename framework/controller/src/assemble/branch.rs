@@ -45,7 +45,9 @@ pub(super) fn branch(
             children
                 .link()
                 .virtual_children(move |limit| in_flight.show(clock.now(), limit));
-            let gate = core.gate.clone();
+            core.sick.attach(children.link().clone());
+            let (gate, sick) = (core.gate.clone(), core.sick.clone());
+            children.link().report("health", move || sick.fact());
             children.link().report("gate", move || gate.fact());
             let limiter = Mailbox::<LimiterActor>::new();
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();

@@ -10,16 +10,22 @@ use std::{
 
 use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
-use boatswain_workqueue::Verdict;
+use boatswain_workqueue::{Lane, Verdict};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::runtime::Handle;
 
-use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries};
+use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
     explain::{Heards, Journal, ReconcileId},
+    reconcile::Causes,
     telemetry::ControllerMetrics,
+    trigger::guarded,
 };
+
+/// Says how urgent changes of an object are.
+pub(crate) type Priority = Box<dyn Fn(&Object) -> Lane + Send + Sync>;
 
 /// A reconciler with its kind erased, so that actors need not know it.
 pub(crate) trait Runner: Send + Sync {
@@ -59,6 +65,11 @@ pub(crate) struct DispatchCore {
     /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
     pub(crate) _caches: Arc<Vec<View>>,
     pub(crate) gate: Gate,
+    pub(crate) sick: Arc<Sick>,
+    /// Where its reconciles run; in place if there is none.
+    pub(crate) pool: Option<Handle>,
+    /// How urgent changes of an object are, where the author says so.
+    pub(crate) priority: Option<Priority>,
     /// Of each shard, written at the end of its runs.
     pub(crate) journals: Box<[Mutex<Journal>]>,
     pub(crate) heards: Heards,
@@ -85,6 +96,38 @@ impl DispatchCore {
             tracing::error!(%controller, %key, "let go: its object is gone, and the reconciler cannot take note of that: {why}");
         }
         Verdict::Done
+    }
+
+    /// How urgent `key` is that would stand in `lane`.
+    pub(crate) fn rank(&self, key: &Key, lane: Lane) -> Lane {
+        let Some(priority) = &self.priority else {
+            return lane;
+        };
+        let Ok(Some(object)) = self.runner.look(key) else {
+            return lane;
+        };
+        match (guarded(|| priority(&object)), lane) {
+            (Ok(Lane::User), _) => Lane::User,
+            (Ok(Lane::Low), Lane::Normal) => Lane::Low,
+            (Ok(_), lane) => lane,
+            (Err(panicked), lane) => {
+                self.metrics.priority_failed();
+                let controller = &self.name;
+                tracing::debug!(%controller, %key, "it is not known how urgent the key is: {panicked}");
+                lane
+            }
+        }
+    }
+
+    /// Keys with the lanes they are worth.
+    pub(crate) fn ranked(
+        &self,
+        keys: impl Iterator<Item = (Key, Lane, Causes)>,
+    ) -> impl Iterator<Item = (Key, Lane, Causes)> {
+        keys.map(|(key, lane, causes)| {
+            let lane = self.rank(&key, lane);
+            (key, lane, causes)
+        })
     }
 
     /// A name for the next run of a shard.

@@ -7,11 +7,13 @@ mod echoes;
 mod gate;
 mod in_flight;
 mod limiter;
+mod offload;
 mod orders;
 mod parked;
 mod permits;
 mod retry;
 mod shard;
+mod sick;
 mod tally;
 mod worker;
 mod writes;
@@ -22,7 +24,7 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub(crate) use self::{
-    core::{DispatchCore, Runner},
+    core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
     echoes::Echoes,
@@ -32,6 +34,7 @@ pub(crate) use self::{
     permits::Permits,
     retry::{Ended, Retries},
     shard::{Berth, Seat, Shard, ShardView},
+    sick::Sick,
     tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
     writes::{Target, Writes},

@@ -11,7 +11,7 @@ use boatswain_cache::Key;
 use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{DispatchCore, Gate, ParkedKey, Pause, ShardView, Shut, shard_of};
+use super::{DispatchCore, Gate, InFlight, ParkedKey, Pause, ShardView, Shut, shard_of};
 
 use crate::{sync::lock, trigger::Quarantine};
 
@@ -80,6 +80,7 @@ pub struct ControllerHandle {
     pub(crate) clock: Clock,
     /// Gone when the manager has ended.
     pub(crate) core: Weak<DispatchCore>,
+    pub(crate) in_flight: InFlight,
     /// Of the watches of the controller's own kind.
     pub(crate) quarantines: Vec<Arc<Quarantine>>,
 }

@@ -215,7 +215,7 @@ impl Shard {
         let Berth { core, index, .. } = self.berth.clone();
         let keys = core.runner.keys().into_iter().chain(core.departed.keys());
         let mine = keys.filter(|key| super::shard_of(key, core.shards()) == index);
-        self.enqueue(mine.map(|key| (key, Lane::Low, Causes::REBUILT)));
+        self.enqueue(core.ranked(mine.map(|key| (key, Lane::Low, Causes::REBUILT))));
     }
 
     fn enqueue(&mut self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
@@ -357,6 +357,8 @@ impl Shard {
         let round = async move { clock.sleep(PARKED_ROUND).await };
         ctx.spawn(round.into_actor(self).map(|(), shard, ctx| {
             shard.wake_parked();
+            let core = shard.core();
+            core.sick.look(&core.name, shard.clock.now());
             shard.park_round(ctx);
         }));
     }

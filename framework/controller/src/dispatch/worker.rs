@@ -23,7 +23,7 @@ use boatswain_workqueue::{RunId, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Shard, permits::Permit};
+use super::{DispatchCore, Ended, Shard, offload::Reconcile, permits::Permit};
 use crate::{
     context::{self, Surroundings},
     explain::Logbook,
@@ -203,7 +203,7 @@ async fn run(
     cx: context::Context,
     reconciling: Rc<Cell<bool>>,
 ) -> Ended {
-    let _running = core.in_flight.enter(cx.key(), clock.now()).await;
+    let running = core.in_flight.enter(cx.key(), clock.now()).await;
     let tally = core.metrics.tally(shard);
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
     if echoes.is_all(&key, cx.causes()) {
@@ -221,11 +221,18 @@ async fn run(
     }
     let started = clock.now();
     reconciling.set(true);
-    let reconcile = AssertUnwindSafe(core.runner.clone().run(cx)).catch_unwind();
+    let mut reconcile = Reconcile::new(core.pool.as_ref(), core.runner.clone(), cx, running);
     let ended = tokio::select! {
         biased;
-        ended = reconcile => ended,
-        () = clock.sleep(core.deadline) => Ok(Ended::TimedOut(core.deadline)),
+        ended = &mut reconcile => Some(ended),
+        () = clock.sleep(core.deadline) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            reconcile.cancel().await;
+            Ok(Ended::TimedOut(core.deadline))
+        }
     };
     let took = clock.now().duration_since(started);
     match ended {

@@ -83,6 +83,9 @@ impl Logbook {
 
     pub(crate) fn close(mut self, ended: &Ended, now: Instant) {
         self.is_open = false;
+        if let Ended::Panicked(_) = ended {
+            self.core.sick.panicked(&self.core.name, &self.key, now);
+        }
         if *ended != Ended::NotBegun {
             self.write(ended, now.saturating_duration_since(self.began));
         }

@@ -297,7 +297,7 @@ impl Hand {
     }
 
     pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-        hand_out(&self.shards, keys);
+        hand_out(&self.shards, self.core.ranked(keys));
     }
 
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is

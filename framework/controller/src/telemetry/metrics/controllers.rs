@@ -16,8 +16,8 @@ use prometheus::Registry;
 use super::families::{Families, Labels, Scraped};
 use crate::{
     dispatch::{
-        BARRIER, Counts, Ending, Gate, InFlight, QUEUE, RECONCILE, ShardView, Spread, Sums, Tally,
-        Totals,
+        BARRIER, Counts, Ending, Gate, InFlight, QUEUE, RECONCILE, ShardView, Sick, Spread, Sums,
+        Tally, Totals,
     },
     sync::lock,
 };
@@ -44,6 +44,7 @@ struct Meters {
     views: Vec<ShardView>,
     in_flight: InFlight,
     gate: Gate,
+    sick: Arc<Sick>,
     concurrency: usize,
     rare: [AtomicU64; Rare::ALL.len()],
     barrier: Spread,
@@ -56,6 +57,7 @@ enum Rare {
     Filtered,
     PredicateFailed,
     MapperFailed,
+    PriorityFailed,
     Quarantined,
     BarrierMissed,
     BarrierRead,
@@ -64,7 +66,7 @@ enum Rare {
 }
 
 impl Rare {
-    const ALL: [(Self, &'static str, &'static str); 9] = [
+    const ALL: [(Self, &'static str, &'static str); 10] = [
         (
             Self::Parked,
             "controller_parked_total",
@@ -84,6 +86,11 @@ impl Rare {
             Self::MapperFailed,
             "controller_mapper_failures_total",
             "Changes a mapper could not map; each is tried again.",
+        ),
+        (
+            Self::PriorityFailed,
+            "controller_priority_failures_total",
+            "Times the function that says how urgent an object is panicked.",
         ),
         (
             Self::Quarantined,
@@ -119,6 +126,7 @@ impl ControllerMetrics {
         views: Vec<ShardView>,
         in_flight: InFlight,
         gate: Gate,
+        sick: Arc<Sick>,
         concurrency: usize,
         roster: &Roster,
     ) -> Self {
@@ -128,6 +136,7 @@ impl ControllerMetrics {
             views,
             in_flight,
             gate,
+            sick,
             concurrency,
             rare: array::from_fn(|_| AtomicU64::new(0)),
             barrier: Spread::new(BARRIER),
@@ -155,6 +164,10 @@ impl ControllerMetrics {
 
     pub(crate) fn mapper_failed(&self) {
         self.count(Rare::MapperFailed);
+    }
+
+    pub(crate) fn priority_failed(&self) {
+        self.count(Rare::PriorityFailed);
     }
 
     pub(crate) fn quarantined(&self) {
@@ -211,6 +224,7 @@ struct Seen {
     /// How long what runs has been running.
     running: Vec<Duration>,
     paused: bool,
+    degraded: bool,
     concurrency: usize,
     rare: [u64; Rare::ALL.len()],
     barrier: Sums,
@@ -229,6 +243,7 @@ impl Seen {
             }),
             counts,
             running: meters.in_flight.ages(now),
+            degraded: meters.sick.is_degraded(),
             paused: meters.gate.pause().is_some(),
             concurrency: meters.concurrency,
             rare: array::from_fn(|what| meters.rare[what].load(Relaxed)),
@@ -458,7 +473,7 @@ fn workqueue(families: &mut Families, seen: &[Seen]) {
 
 fn states(families: &mut Families, seen: &[Seen]) {
     type Read = fn(&Seen) -> f64;
-    let gauges: [(&'static str, &'static str, Read); 7] = [
+    let gauges: [(&'static str, &'static str, Read); 8] = [
         ("controller_queue_depth", "Keys ready to run.", |s| {
             s.counts.queued as f64
         }),
@@ -484,6 +499,11 @@ fn states(families: &mut Families, seen: &[Seen]) {
             "controller_paused",
             "1 while somebody holds its runs back.",
             |s| f64::from(u8::from(s.paused)),
+        ),
+        (
+            "controller_degraded",
+            "1 while its reconciler panics on many keys.",
+            |s| f64::from(u8::from(s.degraded)),
         ),
         (
             "controller_active_workers",

@@ -73,7 +73,15 @@ fn one() -> (Registry, Roster, ControllerMetrics) {
 fn add(name: &str, roster: &Roster) -> ControllerMetrics {
     let gate = Gate::new(Closing::default(), &Arc::default());
     let views = vec![ShardView::default(), ShardView::default()];
-    ControllerMetrics::new(name, views, InFlight::default(), gate, 4, roster)
+    ControllerMetrics::new(
+        name,
+        views,
+        InFlight::default(),
+        gate,
+        Arc::default(),
+        4,
+        roster,
+    )
 }
 
 #[test]
