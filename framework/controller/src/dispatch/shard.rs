@@ -19,7 +19,7 @@ use super::{
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
-use crate::{explain::Asks, reconcile::Causes, sync::lock};
+use crate::{context::Surroundings, explain::Asks, reconcile::Causes, sync::lock};
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
@@ -174,7 +174,7 @@ impl Shard {
         let Some(run) = self.queue.start(now) else {
             return false;
         };
-        let waits = self.core().surroundings.writes.must_wait(&run.key);
+        let waits = self.core().surroundings.writes.must_wait(&run.key, now);
         if waits && self.queue.hold(&run.key, run.run, now) {
             // neither seat nor permit is kept from those who can run
             *granted = Some(permit);
@@ -425,8 +425,8 @@ impl Handler<Hold> for Shard {
     fn handle(&mut self, Hold(key): Hold, ctx: &mut Self::Context) {
         let (core, clock) = (self.berth.core.clone(), self.clock.clone());
         let shown = async move {
-            let writes = &core.surroundings.writes;
-            writes.wait(&key, &clock, &core.metrics).await;
+            let Surroundings { writes, client, .. } = &*core.surroundings;
+            writes.catch_up(&key, client, &clock, &core.metrics).await;
             key
         };
         ctx.spawn(shown.into_actor(self).map(|key, shard, _| {
