@@ -46,7 +46,7 @@ impl Reconciler<ConfigMap> for Doer {
             Some("fail") => Err(Failed::Full),
             Some("permanent") => Err(Failed::Class),
             Some("conflict") => Err(Failed::Faster),
-            Some("give-up") => Ok(Outcome::GiveUp("not ours".into())),
+            Some("give-up") => Ok(Outcome::GiveUp(format!("not ours, says {}", cx.id()))),
             Some("slow") => {
                 tokio::time::timeout(secs(100), std::future::pending::<()>())
                     .await
@@ -395,10 +395,11 @@ fn a_parked_key_says_why_and_when_it_is_tried_again() {
             Some("permanent")
         );
         let given_up = told(&stage, &handle, "give-up").await;
-        assert!(
-            given_up.to_string().contains("gave up: not ours"),
-            "{given_up}"
-        );
+        let last = given_up.last.as_ref().expect("it ran");
+        let id = last.id.expect("it was lately");
+        let said = format!("gave up: not ours, says {id}");
+        assert_eq!(last.text.as_ref(), Some(&said));
+        assert!(given_up.to_string().contains(&said), "{given_up}");
 
         end(running).await;
     });

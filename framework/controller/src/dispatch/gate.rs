@@ -167,6 +167,7 @@ impl Gate {
         *present = pause;
     }
 
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn set_standby(&self, standby: bool) {
         self.0.standby.store(standby, Relaxed);
     }
