@@ -7,10 +7,10 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::{
     attributes::{Attributes, Matcher},
+    bell::{Bell, Ear},
     failure::Failure,
     model::object::{Collection, Key},
 };
@@ -101,7 +101,7 @@ struct Script {
 struct Inner {
     script: Mutex<Script>,
     /// Rises with every change of the script; its value is the number of the newest change.
-    changed: watch::Sender<u64>,
+    changed: Bell,
 }
 
 /// The switchboard of faults: cheap to clone, all clones act on the same server.
@@ -136,7 +136,7 @@ impl Default for Faults {
     fn default() -> Self {
         Self(Arc::new(Inner {
             script: Mutex::default(),
-            changed: watch::Sender::new(0),
+            changed: Bell::default(),
         }))
     }
 }
@@ -152,7 +152,7 @@ impl Faults {
             script.next += 1;
             (change(&mut script), script.next)
         };
-        self.0.changed.send_replace(now);
+        self.0.changed.ring(now);
         out
     }
 
@@ -275,8 +275,8 @@ impl Faults {
         });
     }
 
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.0.changed.subscribe()
+    pub(crate) fn changes(&self) -> Ear {
+        self.0.changed.listen()
     }
 
     /// The number of the newest change, to tell later drops from earlier ones.

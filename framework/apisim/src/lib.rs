@@ -29,6 +29,7 @@ mod attributes;
 mod audit;
 mod auth;
 mod base64;
+mod bell;
 mod direct;
 mod failure;
 mod fault;

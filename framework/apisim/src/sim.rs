@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
-
 use crate::{
     api::{State, Write},
     audit::{Audit, Log},
     auth::{Anonymous, Users},
+    bell::{Bell, Ear},
     fault::Faults,
     http::service::SimService,
     model::object::Collection,
@@ -67,9 +66,9 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     log: Mutex<Log>,
     /// The version at which each collection was last written.
-    signals: Mutex<HashMap<Collection, watch::Sender<u64>>>,
+    signals: Mutex<HashMap<Collection, Bell>>,
     /// The version at which anything was last written.
-    any: watch::Sender<u64>,
+    any: Bell,
 }
 
 impl Inner {
@@ -86,24 +85,21 @@ impl Inner {
                 .iter()
                 .filter_map(|collection| signals.get(collection))
             {
-                signal.send_replace(version);
+                signal.ring(version);
             }
             drop(signals);
-            self.any.send_replace(version);
+            self.any.ring(version);
         }
         out
     }
 
-    pub(crate) fn subscribe(&self, collection: &Collection) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self, collection: &Collection) -> Ear {
         let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
-        signals
-            .entry(collection.clone())
-            .or_insert_with(|| watch::Sender::new(0))
-            .subscribe()
+        signals.entry(collection.clone()).or_default().listen()
     }
 
-    pub(crate) fn subscribe_all(&self) -> watch::Receiver<u64> {
-        self.any.subscribe()
+    pub(crate) fn subscribe_all(&self) -> Ear {
+        self.any.listen()
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
@@ -150,7 +146,7 @@ impl ApiSim {
             state: Mutex::new(state),
             log: Mutex::new(Log::new(options.audit_limit)),
             signals: Mutex::default(),
-            any: watch::Sender::new(0),
+            any: Bell::default(),
             options,
         });
         let sim = Self { inner };

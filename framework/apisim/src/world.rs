@@ -135,13 +135,13 @@ impl World {
         let mut changes = self.inner.subscribe_all();
         let pace = self.options.deployments.unwrap_or_default().pace;
         loop {
-            changes.borrow_and_update();
+            changes.hear();
             self.step();
             let due = !self.progress().due.is_empty();
             if due {
                 self.inner.options.time.sleep(pace).await;
-            } else if changes.changed().await.is_err() {
-                return;
+            } else {
+                changes.rung().await;
             }
         }
     }

@@ -56,6 +56,8 @@ pub struct InformerCore {
     /// Held while a batch is published and while a subscriber or index is added, so that none misses or doubles a change. Taken before any other lock.
     book: Mutex<Book>,
     progress: watch::Sender<Progress>,
+    /// Rung with it: wakes in turn those who wait for a key, where a watch channel would wake them in any order, and no run could be repeated.
+    moved: Notify,
     hand: Mutex<Option<InHand>>,
     health: Mutex<Health>,
     undecodable: Mutex<BTreeMap<Key, (Version, Arc<str>)>>,
@@ -137,6 +139,7 @@ impl InformerCore {
                 subscribers: Vec::new(),
             }),
             progress: watch::Sender::new(Progress::default()),
+            moved: Notify::new(),
             hand: Mutex::new(None),
             health: Mutex::default(),
             undecodable: Mutex::default(),

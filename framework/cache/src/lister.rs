@@ -246,7 +246,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
             .collect()
     }
 
-    fn decode(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
+    /// A stored object as a `K`. One that is none is named in the informer's status, as if it had been [read](Lister::get).
+    ///
+    /// # Errors
+    ///
+    /// When it is no `K`.
+    pub fn decode(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
         object.decode::<K>().inspect_err(|error| {
             if let Some(core) = self
                 .cores()

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -10,21 +10,21 @@ use boatswain_cache::{
     IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
 };
 use boatswain_supervision::{Clock, Entropy};
-use prometheus::Registry;
 
 use crate::{
     builder::Watchable,
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, InFlight, Permits, RetryPolicy,
-        Runner, ShardView, Writes,
+        Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
+        Priority, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
+    explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
     selected::{SelectError, Selected, narrowed},
-    telemetry::{ControllerMetrics, register_shards},
+    telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
 };
 
@@ -45,6 +45,9 @@ pub(crate) struct Plan {
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) ignore_own_writes: bool,
+    pub(crate) priority: Option<Priority>,
+    /// Whether its reconciles run on the pool.
+    pub(crate) offload: bool,
 }
 
 /// Makes a source of keys.
@@ -71,6 +74,8 @@ impl Plan {
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
             ignore_own_writes: false,
+            priority: None,
+            offload: false,
         }
     }
 
@@ -101,7 +106,7 @@ pub(crate) struct Yard {
     pub(crate) entropy: Entropy,
     pub(crate) crew: Crew,
     pub(crate) recorder: Recorder,
-    pub(crate) registry: Registry,
+    pub(crate) roster: Roster,
     pub(crate) informers: Informers,
     pub(crate) concurrency: usize,
     pub(crate) grace: Duration,
@@ -285,6 +290,11 @@ impl Runnable {
         &self.plan.name
     }
 
+    /// Whether its reconciles run on the pool.
+    pub(crate) fn offloads(&self) -> bool {
+        self.plan.offload
+    }
+
     /// Tells `informers` how the controller wants its objects to be kept.
     ///
     /// # Errors
@@ -304,7 +314,7 @@ impl Runnable {
     ///
     /// # Errors
     ///
-    /// When its metrics cannot be registered, or it reads what it cannot.
+    /// When it reads what it cannot.
     pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
@@ -342,7 +352,7 @@ impl Runnable {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        let caches: Vec<_> = read.into_values().collect();
+        let caches: Arc<Vec<_>> = Arc::new(read.into_values().collect());
         let own = selections.first().map(Selection::kind);
         let echoes = match own.filter(|_| plan.ignore_own_writes) {
             Some(kind) => Echoes::of(&kind.group, &kind.plural),
@@ -350,43 +360,60 @@ impl Runnable {
         };
         let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
-        let metrics = ControllerMetrics::register(&plan.name, &yard.registry)?;
+        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        let in_flight = InFlight::default();
+        let gate = Gate::new(yard.closing.clone(), &caches);
+        let sick = Arc::new(Sick::default());
+        let metrics = ControllerMetrics::new(
+            &plan.name,
+            views.clone(),
+            in_flight.clone(),
+            gate.clone(),
+            sick.clone(),
+            concurrency,
+            &yard.roster,
+        );
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
                 client: yard.client.clone(),
                 clock: yard.clock.clone(),
                 recorder: yard.recorder.clone(),
-                writes: Writes::new(caches.clone()),
+                writes: Writes::new(caches.to_vec()),
                 echoes,
             }),
             name: plan.name,
             runner,
-            in_flight: InFlight::default(),
+            in_flight: in_flight.clone(),
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
             deadline: plan.deadline,
-            caches,
-            ready: false.into(),
             departed,
             metrics,
             entropy: yard.entropy.clone(),
             epochs: (0..shards).map(|_| 0.into()).collect(),
-            closing: yard.closing.clone(),
+            _caches: caches,
+            gate: gate.clone(),
+            sick: sick.clone(),
+            pool: yard.crew.pool.clone().filter(|_| plan.offload),
+            priority: plan.priority,
+            journals: (0..shards).map(|_| Mutex::default()).collect(),
+            heards: Heards::default(),
+            first_run: yard.entropy.next(),
         });
-        let views: Vec<_> = (0..shards).map(|_| ShardView::default()).collect();
+        let own = feeds.iter().filter(|feed| feed.is_own());
         let number = yard.controllers.len();
         yard.controllers.push(ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
+            gate,
+            clock: yard.clock.clone(),
+            core: Arc::downgrade(&core),
+            in_flight,
+            quarantines: own
+                .map(|feed: &Arc<Feed>| feed.quarantine.clone())
+                .collect(),
         });
-        register_shards(
-            &core.name,
-            views.clone(),
-            core.in_flight.clone(),
-            &yard.clock,
-            &yard.registry,
-        )?;
         let hold = Hold {
             core,
             feeds,

@@ -3,8 +3,9 @@
 use std::{error::Error, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
 use boatswain_cache::{
-    Key, Kind, Lister, Predicate, Reference, Selection, SelectionError, StoreOptions,
+    Key, Kind, Lister, Object, Predicate, Reference, Selection, SelectionError, StoreOptions,
 };
+use boatswain_workqueue::Lane;
 use futures::Stream;
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -175,6 +176,37 @@ impl<K: Watchable> Controller<K> {
     /// cause besides, a write without a version or a run that ended otherwise let the key run.
     pub fn ignore_own_writes(mut self) -> Self {
         self.plan.ignore_own_writes = true;
+        self
+    }
+
+    /// Says how urgent an object is: of [`Lane::User`] everything that is to do for it goes first, also its part of the initial list; [`Lane::Low`] is
+    /// done when nothing else is to do; [`Lane::Normal`] is as ever. However urgent one is, no lane waits longer than 30 s for its turn.
+    ///
+    /// It is asked whenever the object is to be queued, on a thread that triggers share: it should be quick, and there is no need to decode anything. If it
+    /// panics the object is as urgent as any. A key without an object is, too.
+    ///
+    /// ```
+    /// # use boatswain::{Controller, Lane};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// let controller = Controller::<ConfigMap>::named("example").priority(|map| match map.labels().get("vip") {
+    ///     Some(_) => Lane::User,
+    ///     None => Lane::Normal,
+    /// });
+    /// ```
+    pub fn priority(mut self, of: impl Fn(&Object) -> Lane + Send + Sync + 'static) -> Self {
+        self.plan.priority = Some(Box::new(of));
+        self
+    }
+
+    /// Runs its reconciles on a pool of threads that controllers which ask for it share, one thread per processor. For those that compute for more than a
+    /// few milliseconds without an await: in place they would keep the thread they run on from the other keys of its shard.
+    ///
+    /// Everything else holds: one run of a key at a time, the bound on all of them, the deadline, and that a panic costs its run only. A run is cancelled
+    /// at its next await, and until then it counts as running; one that is not over when the manager has stopped is named by the error.
+    ///
+    /// Where the manager runs on one thread, in [`Manager::start`](crate::Manager::start), reconciles are run in place.
+    pub fn offload(mut self) -> Self {
+        self.plan.offload = true;
         self
     }
 

@@ -178,7 +178,7 @@ pub(crate) fn connect(
     let transport = boatswain_cache::transport(config, options, io)?;
     let _entered = io.enter();
     Ok(transport
-        .with_layer(&RefusalLayer)
+        .with_layer(&RefusalLayer::new(clock.clone()))
         .with_layer(&LimitLayer::new(limits, clock))
         .build())
 }

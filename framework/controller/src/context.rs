@@ -1,10 +1,6 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::{fmt::Debug, sync::Arc, time::Instant};
 
 use boatswain_cache::{Key, Kind, Live};
 use boatswain_supervision::Clock;
@@ -27,6 +23,7 @@ use crate::{
     builder::Watchable,
     client::{ClientError, recording},
     dispatch::{Echoes, Writes},
+    explain::{ReconcileId, Trail},
     reconcile::Causes,
     recorder::{Note, Recorder, Severity},
 };
@@ -100,8 +97,8 @@ pub struct Context {
     attempt: u32,
     last: bool,
     causes: Causes,
-    /// Made when it is first asked for: most runs write nothing.
-    client: Arc<OnceLock<kube::Client>>,
+    id: ReconcileId,
+    trail: Arc<Trail>,
 }
 
 impl Context {
@@ -111,6 +108,7 @@ impl Context {
         attempt: u32,
         last: bool,
         causes: Causes,
+        id: ReconcileId,
     ) -> Self {
         Self {
             surroundings,
@@ -118,7 +116,8 @@ impl Context {
             attempt,
             last,
             causes,
-            client: Arc::default(),
+            id,
+            trail: Arc::default(),
         }
     }
 
@@ -142,6 +141,15 @@ impl Context {
         self.causes
     }
 
+    /// The name of this run: that of its span in logs, and in [explanations](crate::ControllerHandle::explain). No two runs of a process have the same.
+    pub fn id(&self) -> ReconcileId {
+        self.id
+    }
+
+    pub(crate) fn trail(&self) -> &Arc<Trail> {
+        &self.trail
+    }
+
     /// The monotonic time of the manager's clock.
     pub fn now(&self) -> Instant {
         self.surroundings.clock.now()
@@ -157,14 +165,15 @@ impl Context {
     ///
     /// # Guarantees
     ///
-    /// - Kinds that the controller does not read are not waited for, and no wait is longer than 5 s.
-    /// - A write whose answer is lost, because it timed out or its future was dropped, is asked about before the next run.
+    /// - Kinds that the controller does not read are not waited for, and a run waits for the caches 5 s at most, whoever goes on writing meanwhile.
+    /// - A write whose answer is lost, because it timed out or its future was dropped, is asked about before the next run, within 10 s; the key backs off while
+    ///   the server cannot say.
     /// - Writes made through other clients, such as that of [`Wiring`](crate::Wiring), are not remembered.
     ///
     /// Away from every tokio runtime it is an ordinary client, which remembers nothing.
     pub fn client(&self) -> &kube::Client {
-        self.client
-            .get_or_init(|| recording(&self.surroundings, &self.key))
+        let make = || recording(&self.surroundings, &self.key, &self.trail);
+        self.trail.client.get_or_init(make)
     }
 
     /// Reads objects of kind `K` from the server itself, with a timeout and with errors told apart.

@@ -4,6 +4,7 @@ use std::io;
 
 use actix_rt::Arbiter;
 use boatswain_supervision::Thread;
+use tokio::runtime::Handle;
 
 /// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
 const TRIGGERS: usize = 2;
@@ -19,6 +20,8 @@ pub(crate) struct Crew {
     pub(crate) indexers: Thread,
     pub(crate) events: Thread,
     pub(crate) telemetry: Thread,
+    /// For reconciles that compute, if there are any.
+    pub(crate) pool: Option<Handle>,
 }
 
 /// The threads of one controller.
@@ -43,6 +46,7 @@ impl Crew {
             indexers: here.clone(),
             events: here.clone(),
             telemetry: here,
+            pool: None,
         }
     }
 
@@ -81,6 +85,7 @@ impl Crew {
             workers: (0..workers.max(1))
                 .map(|i| hire(format!("worker-{i}")))
                 .collect(),
+            pool: None,
         };
         (crew, Arbiters(arbiters))
     }

@@ -36,6 +36,7 @@ mod context;
 mod crew;
 mod dispatch;
 mod error;
+mod explain;
 mod informers;
 mod logging;
 mod manager;
@@ -54,17 +55,18 @@ mod trigger;
 
 pub use assemble::{Runnable, Wiring};
 pub use boatswain_cache::{
-    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Predicate, ReadError,
-    Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers, StoreOptions,
-    Transform, View, ViewError,
+    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Object, Predicate,
+    ReadError, Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers,
+    StoreOptions, Transform, View, ViewError,
 };
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::{Lane, When, limit};
 pub use builder::{Controller, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, Writable, key_of};
-pub use dispatch::{ControllerHandle, Pace, ParkedKey, RetryPolicy};
+pub use dispatch::{ControllerHandle, Pace, ParkedKey, Pause, RetryPolicy, Shut};
 pub use error::{RunError, StartError};
+pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
 pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{LogFormat, ManagerArgs, Options};

@@ -26,7 +26,10 @@ use crate::{
     recorder::{Recorder, RecorderActor},
     running::{Handle, Observer, Running},
     signals,
-    telemetry::{Telemetry, TelemetryActor, bind, register_informers, register_recorder},
+    telemetry::{
+        Roster, Telemetry, TelemetryActor, bind, register_controllers, register_informers,
+        register_recorder,
+    },
 };
 
 /// Runs controllers in one process: they share informers, client, limits and the supervision tree.
@@ -69,7 +72,7 @@ impl Manager {
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
         logging::init(self.options.log_format);
-        match run_to_end(self, signals::first, |_| {}) {
+        match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 logging::complain(&error);
@@ -85,6 +88,23 @@ impl Manager {
     ///
     /// When the manager cannot start; nothing runs then.
     pub fn spawn(self) -> Result<Handle, StartError> {
+        self.spawn_with(None)
+    }
+
+    /// As [`Manager::spawn`], over a client made elsewhere: real threads without a server. `connect` is called on the runtime that connections live on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Manager::spawn`].
+    #[cfg(feature = "testing")]
+    pub fn spawn_over(
+        self,
+        connect: impl FnOnce() -> kube::Client + Send + 'static,
+    ) -> Result<Handle, StartError> {
+        self.spawn_with(Some(Box::new(connect)))
+    }
+
+    fn spawn_with(self, connect: Option<Connect>) -> Result<Handle, StartError> {
         let (started, answer) = std::sync::mpsc::sync_channel(1);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::Builder::new()
@@ -98,7 +118,7 @@ impl Manager {
                 let started = |observer: &Observer| {
                     let _ = started.send(observer.clone());
                 };
-                run_to_end(self, || Ok(stop), started)
+                run_to_end(self, connect, || Ok(stop), started)
             })?;
         match answer.recv() {
             Ok(observer) => Ok(Handle {
@@ -149,10 +169,14 @@ impl Manager {
     }
 }
 
+/// Makes a client instead of the one that options describe.
+type Connect = Box<dyn FnOnce() -> kube::Client + Send>;
+
 /// Creates runtimes and threads, runs until `stop` says why to end, and takes everything down again. `stop` is called on the runtime
 /// it is awaited on.
 fn run_to_end<S: Future<Output = &'static str>>(
     manager: Manager,
+    connect: Option<Connect>,
     stop: impl FnOnce() -> std::io::Result<S>,
     started: impl FnOnce(&Observer),
 ) -> Result<(), RunError> {
@@ -176,24 +200,25 @@ fn run_to_end<S: Future<Output = &'static str>>(
     let shards = std::thread::available_parallelism()
         .map_or(1, std::num::NonZero::get)
         .min(options.workers);
+    let offloads = controllers.iter().any(Runnable::offloads);
+    let pool = offloads.then(|| {
+        let mut pool = tokio::runtime::Builder::new_multi_thread();
+        pool.thread_name("offload").enable_all().build()
+    });
+    let pool = pool.transpose().map_err(threads)?;
     let system = actix_rt::System::new();
     let ended = system.block_on(async {
         let stop = stop().map_err(threads)?;
-        let config = cluster_config(&options).await?;
-        let address = config.cluster_url.to_string();
         let clock = Clock::system();
-        let client = client::connect(
-            config,
-            &options.connections,
-            options.limits,
-            clock.clone(),
-            io.handle(),
-        )
-        .map_err(|error| StartError::Client {
-            address: address.clone(),
-            cause: client::root_cause(&error),
-        })?;
-        let (crew, arbiters) = Crew::hire(shards);
+        let (client, address) = match connect {
+            Some(connect) => {
+                let _io = io.enter();
+                (connect(), "in process".to_owned())
+            }
+            None => connected(&options, &clock, io.handle()).await?,
+        };
+        let (mut crew, arbiters) = Crew::hire(shards);
+        crew.pool = pool.as_ref().map(|pool| pool.handle().clone());
         let launch = Launch {
             client,
             address,
@@ -211,8 +236,32 @@ fn run_to_end<S: Future<Output = &'static str>>(
         }
         ended
     });
+    if let Some(pool) = pool {
+        pool.shutdown_background();
+    }
     io.shutdown_background();
     ended
+}
+
+async fn connected(
+    options: &Options,
+    clock: &Clock,
+    io: &tokio::runtime::Handle,
+) -> Result<(kube::Client, String), StartError> {
+    let config = cluster_config(options).await?;
+    let address = config.cluster_url.to_string();
+    let client = client::connect(
+        config,
+        &options.connections,
+        options.limits,
+        clock.clone(),
+        io,
+    );
+    let client = client.map_err(|error| StartError::Client {
+        address: address.clone(),
+        cause: client::root_cause(&error),
+    })?;
+    Ok((client, address))
 }
 
 async fn cluster_config(options: &Options) -> Result<kube::Config, StartError> {
@@ -283,13 +332,15 @@ impl Launch {
                 ..InformerOptions::default()
             },
         );
+        let roster = Roster::default();
+        register_controllers(&roster, &clock, &telemetry.registry)?;
         let mut yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
             crew: crew.clone(),
             recorder: recorder.clone(),
-            registry: telemetry.registry.clone(),
+            roster: roster.clone(),
             informers: Informers::new(shared.clone(), options.namespaces),
             concurrency: options.workers,
             grace: options.grace,

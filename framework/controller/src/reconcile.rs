@@ -196,6 +196,7 @@ impl Causes {
     /// Its time has come, or that of a [period](crate::Controller::every).
     pub const TIMER: Self = Self(1 << 13);
 
+    /// At most 16: the journal keeps as many bits.
     const NAMES: [&'static str; 14] = [
         "created", "updated", "deleted", "owned", "watched", "initial", "resync", "requeued",
         "retry", "rebuilt", "unparked", "asked", "external", "timer",
@@ -210,6 +211,14 @@ impl Causes {
     /// Whether every cause of `other` is in this set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 
     /// Whether the key's object is another now, or gone.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boatswain_cache::{InformerCore, Key, Lister, ReadError};
+use boatswain_cache::{InformerCore, Key, Lister, Object, ReadError};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,14 @@ where
         Box::pin(async move {
             // before the cache is read: what departs after that is news for the next run
             let before = self.departed.get(cx.key());
-            let outcome = match self.lister.get(cx.key()) {
+            let object = self.lister.get_object(cx.key()).and_then(|object| {
+                let Some(object) = object else {
+                    return Ok(None);
+                };
+                cx.trail().saw(&object.meta().resource_version);
+                Ok(Some(self.lister.decode(&object)?))
+            });
+            let outcome = match object {
                 Ok(Some(object)) => {
                     // what departed under this name before is history: the reconciler looks at what is there now
                     if let Some(before) = before {
@@ -94,6 +101,10 @@ where
 
     fn stores(&self) -> Arc<[Arc<InformerCore>]> {
         self.lister.cores()
+    }
+
+    fn look(&self, key: &Key) -> Result<Option<Object>, ReadError> {
+        self.lister.get_object(key)
     }
 
     fn is_gone(&self, key: &Key) -> bool {

@@ -15,6 +15,9 @@ use crate::{
 /// Time beyond the grace period for what is not a reconcile to end.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 
+/// Time for cancelled reconciles on the pool to come to an await.
+const OFFLOAD_MARGIN: Duration = Duration::from_secs(1);
+
 /// What a running manager shows; cheap to clone, usable from any thread. Nothing is asked of any actor: a stuck one is shown, too.
 #[derive(Clone)]
 pub struct Observer {
@@ -69,6 +72,25 @@ impl Observer {
         self.informers.status(self.clock.now())
     }
 
+    /// Waits until reconciles that run away from the tree are over: it has cancelled them, so that each is at its next await.
+    async fn wait_offloaded(&self) -> Result<(), StillRunning> {
+        let left = || {
+            let left = self.controllers.iter().flat_map(|controller| {
+                let running = controller.in_flight.running().into_iter();
+                running.map(|(key, _)| format!("root/controllers/{}: {key}", controller.name()))
+            });
+            left.collect::<Vec<_>>()
+        };
+        let end = self.clock.now() + OFFLOAD_MARGIN;
+        while !left().is_empty() && self.clock.now() < end {
+            self.clock.sleep(OFFLOAD_MARGIN / 100).await;
+        }
+        match left() {
+            paths if paths.is_empty() => Ok(()),
+            paths => Err(StillRunning { paths }),
+        }
+    }
+
     /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
     #[cfg(feature = "testing")]
     pub fn kill(&self, path: &str) -> bool {
@@ -112,7 +134,8 @@ impl Running {
     /// Dropping the future kills what has not stopped by then.
     pub async fn stop(self) -> Result<(), StillRunning> {
         self.closing.begin(self.observer.clock.now() + self.grace);
-        self.tree.stop(self.grace + STOP_MARGIN).await
+        self.tree.stop(self.grace + STOP_MARGIN).await?;
+        self.observer.wait_offloaded().await
     }
 
     pub(crate) async fn until(

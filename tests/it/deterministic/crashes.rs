@@ -125,11 +125,10 @@ fn g1_g2_crashes_of_any_actor_of_a_controller_lose_no_change_and_let_no_runs_ove
             }
             stage.clock.sleep(Duration::from_secs(60)).await;
             for (i, last) in last.into_iter().enumerate() {
-                let (Some((value, at)), Some((begun, seen))) =
-                    (last, watchful.last(&format!("map-{i}")))
-                else {
-                    continue;
-                };
+                let (value, at) = last.expect("three hundred changes come to each of ten");
+                let (begun, seen) = watchful
+                    .last(&format!("map-{i}"))
+                    .unwrap_or_else(|| panic!("map-{i} never ran"));
                 assert_eq!(seen.as_deref(), Some(&*value), "the last change of map-{i}");
                 assert!(begun >= at);
             }
@@ -416,7 +415,7 @@ fn a_mapper_that_names_keys_outside_of_the_namespaces_causes_no_errors() {
         let metrics = running.observer().metrics();
         let results: Vec<_> = metrics
             .lines()
-            .filter(|line| line.starts_with("controller_reconcile_total"))
+            .filter(|line| line.starts_with("controller_reconcile_total") && !line.ends_with(" 0"))
             .collect();
         assert_eq!(
             results,

@@ -1,14 +1,19 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
 mod crashes;
+mod explain;
 mod guarantees;
 mod isolation;
 mod parking;
+mod pauses;
 mod predicates;
 mod retries;
 mod selections;
+mod spans;
 mod stops;
+mod storm;
 mod triggers;
+mod urgency;
 mod writes;
 
 use std::{

@@ -1,9 +1,12 @@
 //! Keys that are out of the round: how they are seen, and what wakes them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
-use boatswain::{Causes, Key, Lane, Outcome, Running};
-use k8s_openapi::api::events::v1::Event;
+use boatswain::{Causes, ClientError, Clock, Context, Key, Lane, Outcome, Reconciler, Running};
+use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::Api;
 
 use super::{
@@ -191,6 +194,72 @@ fn people_unpark_hurry_and_ask_for_keys_and_a_shard_that_is_down_hears_of_it_lat
         assert_eq!(asked.count(), 1, "{since:?}");
         end(running).await;
     });
+}
+
+/// Counts in its own object, waits until the cache shows that, if it is patient, and gives up.
+#[derive(Clone)]
+struct Busy {
+    clock: Clock,
+    patience: Duration,
+    runs: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Reconciler<ConfigMap> for Busy {
+    type Error = ClientError;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, ClientError> {
+        let count = {
+            let mut runs = self.runs.lock().expect("lock");
+            runs.push(self.clock.now());
+            runs.len()
+        };
+        let mut next = ConfigMap::clone(&map);
+        next.data = Some([("value".to_owned(), count.to_string())].into());
+        cx.replace(&next).await?;
+        self.clock.sleep(self.patience).await;
+        Ok(Outcome::GiveUp("there is no way".to_owned()))
+    }
+}
+
+#[test]
+fn a_key_that_changes_its_object_and_gives_up_is_listed_all_the_time_and_told_once() {
+    for patience in [0, 1] {
+        Stage::play(6, |stage| async move {
+            stage.create("map").await;
+            let busy = Busy {
+                clock: stage.clock.clone(),
+                patience: secs(patience),
+                runs: Arc::default(),
+            };
+            let shown = busy.clone();
+            let controller = Player::controller().reconciler(move |_| shown);
+            let running = stage.start(controller).await;
+            stage.clock.sleep(secs(2)).await;
+            let begun = stage.clock.now();
+            for _ in 0..60 {
+                // but while it runs
+                stage.clock.sleep(secs(10)).await;
+                let runs = busy.runs.lock().expect("lock").clone();
+                let last = *runs.last().expect("it ran");
+                if stage.clock.now() - last > secs(patience) {
+                    let list = running.observer().parked("player");
+                    assert_eq!(list.len(), 1, "after {:?}", stage.clock.now() - begun);
+                    let wall = jiff::Timestamp::try_from(stage.clock.wall()).expect("in range");
+                    assert!(list[0].next_try.duration_since(wall).as_secs() <= 10);
+                    let metrics = running.observer().metrics();
+                    let gauge = |name| metrics.lines().find(|line| line.starts_with(name));
+                    let parked = gauge("controller_parked_keys").expect("a series");
+                    assert!(parked.ends_with(" 1"), "{parked}");
+                    let waiting = gauge("controller_waiting_keys").expect("a series");
+                    assert!(waiting.ends_with(" 0"), "{waiting}");
+                }
+            }
+            let runs = busy.runs.lock().expect("lock").len();
+            assert!((40..=65).contains(&runs), "{runs} runs in 10 min");
+            assert_eq!(told(&stage).await, 1);
+            end(running).await;
+        });
+    }
 }
 
 #[test]

@@ -347,11 +347,14 @@ fn g9_a_key_without_an_object_that_is_given_up_is_let_go_and_never_told_again() 
     });
 }
 
+/// The names of objects that were told to be gone, and their last words.
+type Told = Arc<Mutex<Vec<(String, Option<String>)>>>;
+
 /// Gives up when its gate opens, and notes what it was told.
 #[derive(Clone)]
 struct Hesitant {
     gate: Arc<tokio::sync::Semaphore>,
-    told: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    told: Told,
 }
 
 impl Reconciler<ConfigMap> for Hesitant {

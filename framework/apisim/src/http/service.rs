@@ -113,8 +113,7 @@ impl SimService {
                     break;
                 }
                 Fate::Hang => {
-                    // the switchboard lives as long as the server, so the channel does not close
-                    let _ = changes.changed().await;
+                    changes.rung().await;
                     if faults.is_unreachable() {
                         return Err(io::Error::new(
                             io::ErrorKind::ConnectionReset,

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     api::read::{Match, Selection, forbidden_match, invalid_version},
     attributes::Attributes,
+    bell::Ear,
     failure::Failure,
     history::{Change, Expired},
     model::{
@@ -152,8 +153,8 @@ struct Watch {
     cut: Option<usize>,
     /// The moment on the switchboard of faults; only later drops end this watch.
     opened: u64,
-    control: watch::Receiver<u64>,
-    changes: watch::Receiver<u64>,
+    control: Ear,
+    changes: Ear,
     closing: Option<watch::Receiver<bool>>,
     deadline: BoxFuture<'static, ()>,
     bookmark: Option<(Duration, BoxFuture<'static, ()>)>,
@@ -176,8 +177,8 @@ enum Woke {
 impl Watch {
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         loop {
-            self.control.borrow_and_update();
-            self.changes.borrow_and_update();
+            self.control.hear();
+            self.changes.hear();
             if self.inner.faults.is_unreachable() && !self.over {
                 self.over = true;
                 let gone = io::Error::new(
@@ -250,8 +251,8 @@ impl Watch {
         tokio::select! {
             biased;
             () = closing => Woke::Closing,
-            _ = self.control.changed() => Woke::Control,
-            _ = self.changes.changed(), if !stalled => Woke::Changes,
+            () = self.control.rung() => Woke::Control,
+            () = self.changes.rung(), if !stalled => Woke::Changes,
             () = &mut self.deadline => Woke::Deadline,
             () = bookmark => Woke::Bookmark,
         }

@@ -304,24 +304,28 @@ impl InformerCore {
                 scope: self.scope().to_string(),
             });
         }
-        let mut progress = self.progress.subscribe();
-        let history = progress.borrow().history;
-        let over = |progress: &Progress| progress.ended || progress.history != history;
-        let last = progress
-            .wait_for(|progress| over(progress) || reached(progress))
-            .await;
-        // the sender lives as long as self
-        let Ok(last) = last else { return Ok(()) };
-        if last.history != history {
-            return Err(WaitError::SetBack {
-                resource: self.kind().resource(),
-                key: key.clone(),
-            });
+        let history = self.history();
+        loop {
+            let mut moved = pin!(self.moved.notified());
+            // before the look: what moves after it wakes
+            moved.as_mut().enable();
+            {
+                let progress = self.progress.borrow();
+                if progress.history != history {
+                    return Err(WaitError::SetBack {
+                        resource: self.kind().resource(),
+                        key: key.clone(),
+                    });
+                }
+                if reached(&progress) {
+                    return Ok(());
+                }
+                if progress.ended {
+                    return Err(self.has_ended());
+                }
+            }
+            moved.await;
         }
-        if last.ended && !reached(&last) {
-            return Err(self.has_ended());
-        }
-        Ok(())
     }
 
     /// Says that nobody will keep the store up to date any more, as after its informer was taken out of the tree: who waits for it is told, and it is not
@@ -331,6 +335,7 @@ impl InformerCore {
             progress.ended = true;
             progress.fresh = false;
         });
+        self.moved.notify_waiters();
         self.note_state(crate::InformerState::Starting, None);
     }
 
@@ -351,5 +356,6 @@ impl InformerCore {
             }
             progress.fresh |= fresh && !progress.ended;
         });
+        self.moved.notify_waiters();
     }
 }

@@ -45,6 +45,10 @@ pub(super) fn branch(
             children
                 .link()
                 .virtual_children(move |limit| in_flight.show(clock.now(), limit));
+            core.sick.attach(children.link().clone());
+            let (gate, sick) = (core.gate.clone(), core.sick.clone());
+            children.link().report("health", move || sick.fact());
+            children.link().report("gate", move || gate.fact());
             let limiter = Mailbox::<LimiterActor>::new();
             let shards: Vec<_> = views.iter().map(|_| Mailbox::<Shard>::new()).collect();
             let addresses = Arc::new(shards.iter().map(Mailbox::address).collect::<Vec<_>>());
@@ -120,7 +124,7 @@ fn workers(
             for (number, seat) in places.iter().enumerate() {
                 let (core, mailbox) = (core.clone(), Mailbox::<Worker>::new());
                 seat.assign(mailbox.address());
-                let make = move |link: &Link| Worker::new(core.clone(), link);
+                let make = move |link: &Link| Worker::new(core.clone(), index, link);
                 let spec = ChildSpec::actor(format!("worker-{number}"), mailbox, make);
                 children.add(
                     spec.backoff(Backoff::none())

@@ -22,7 +22,8 @@ pub(crate) fn fault_of(error: &kube::Error) -> Fault {
         409 if status.reason != "AlreadyExists" => Fault::Conflict,
         403 if is_about_the_object(status) => Fault::Object,
         // rights are given and taken away, and a server that has just started denies them for a moment
-        401 | 403 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
+        // and no API server answers without a code
+        0 | 401 | 403 | 408 | 429 | 500..=599 => Fault::Infrastructure { retry_after },
         _ => Fault::Object,
     }
 }
@@ -91,6 +92,15 @@ mod tests {
         ] {
             assert_eq!(refused(403, message), away, "{message}");
         }
+    }
+
+    #[test]
+    fn json_that_some_proxy_answers_with_is_not_the_objects_fault() {
+        let status =
+            serde_json::from_str(r#"{"message":"upstream down"}"#).expect("all is optional");
+        let error = kube::Error::Api(Box::new(status));
+        let away = Fault::Infrastructure { retry_after: None };
+        assert_eq!(fault_of(&error), away);
     }
 
     #[test]

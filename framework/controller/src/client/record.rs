@@ -1,7 +1,7 @@
 //! A client that remembers what is written through it.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll},
 };
 
@@ -13,7 +13,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use tower::{BoxError, Service};
 
-use crate::{context::Surroundings, dispatch::Target};
+use crate::{context::Surroundings, dispatch::Target, explain::Trail};
 
 /// Subresources whose requests write nothing to their object.
 const NO_WRITES: [&str; 6] = ["token", "exec", "attach", "portforward", "proxy", "log"];
@@ -21,7 +21,11 @@ const NO_WRITES: [&str; 6] = ["token", "exec", "attach", "portforward", "proxy",
 /// A client like that of `surroundings`, which remembers whatever is written through it for the next run of `key`.
 ///
 /// Its queue is served on this thread. Where there is no runtime to serve it, it is the client of `surroundings` itself.
-pub(crate) fn recording(surroundings: &Arc<Surroundings>, key: &Key) -> kube::Client {
+pub(crate) fn recording(
+    surroundings: &Arc<Surroundings>,
+    key: &Key,
+    trail: &Arc<Trail>,
+) -> kube::Client {
     let client = surroundings.client.clone();
     if tokio::runtime::Handle::try_current().is_err() {
         return client;
@@ -30,6 +34,7 @@ pub(crate) fn recording(surroundings: &Arc<Surroundings>, key: &Key) -> kube::Cl
     let recorder = Recorder(Arc::new(Inner {
         surroundings: surroundings.clone(),
         key: key.clone(),
+        trail: Arc::downgrade(trail),
     }));
     kube::Client::new(recorder, namespace)
 }
@@ -40,6 +45,8 @@ struct Recorder(Arc<Inner>);
 struct Inner {
     surroundings: Arc<Surroundings>,
     key: Key,
+    /// It holds this client.
+    trail: Weak<Trail>,
 }
 
 /// A request under way whose outcome is unknown until it is told; also if whoever waits for it is dropped.
@@ -69,11 +76,27 @@ impl Service<Request<Body>> for Recorder {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let inner = self.0.clone();
-        Box::pin(async move { inner.send(request).await.map_err(BoxError::from) })
+        Box::pin(async move { inner.tell(request).await.map_err(BoxError::from) })
     }
 }
 
 impl Inner {
+    /// Sends it, and tells the run's trail of it if it wrote.
+    async fn tell(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let Some(target) = target(&request) else {
+            return self.send(request).await;
+        };
+        let method = request.method().clone();
+        let answer = self.send(request).await;
+        if let Some(trail) = self.trail.upgrade() {
+            trail.wrote(|| match &answer {
+                Ok(answer) => format!("{method} {target}: {}", answer.status()),
+                Err(error) => format!("{method} {target}: {error}"),
+            });
+        }
+        answer
+    }
+
     async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
         let Surroundings { client, writes, .. } = &*self.surroundings;
         let written = target(&request).filter(|target| writes.concern(target));

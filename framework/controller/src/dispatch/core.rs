@@ -2,23 +2,30 @@
 
 use std::{
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use boatswain_cache::{InformerCore, Key, View};
+use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
-use boatswain_workqueue::Verdict;
+use boatswain_workqueue::{Lane, Verdict};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::runtime::Handle;
 
-use super::{Closing, Departed, Ended, InFlight, LetGo, Permits, Retries};
+use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
+    explain::{Heards, Journal, ReconcileId},
+    reconcile::Causes,
     telemetry::ControllerMetrics,
+    trigger::guarded,
 };
+
+/// Says how urgent changes of an object are.
+pub(crate) type Priority = Box<dyn Fn(&Object) -> Lane + Send + Sync>;
 
 /// A reconciler with its kind erased, so that actors need not know it.
 pub(crate) trait Runner: Send + Sync {
@@ -30,6 +37,9 @@ pub(crate) trait Runner: Send + Sync {
 
     /// Where the objects are that it runs for.
     fn stores(&self) -> Arc<[Arc<InformerCore>]>;
+
+    /// What the cache has of the key's object, not decoded.
+    fn look(&self, key: &Key) -> Result<Option<Object>, ReadError>;
 
     /// Whether the cache knows that there is no such object.
     fn is_gone(&self, key: &Key) -> bool;
@@ -47,36 +57,27 @@ pub(crate) struct DispatchCore {
     pub(crate) retries: Retries,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
-    /// Every cache the reconciler reads: no key runs before all of them have been synced.
-    pub(crate) caches: Vec<View>,
-    /// Whether they have been: what is added to them later holds up nobody.
-    pub(crate) ready: AtomicBool,
     pub(crate) departed: Departed,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) entropy: Entropy,
     /// How many incarnations each shard has had, over every rebuild of the tree around it.
     pub(crate) epochs: Box<[AtomicU32]>,
-    pub(crate) closing: Closing,
+    /// Every cache the reconciler reads: they run, and the gate knows of them, while these are kept.
+    pub(crate) _caches: Arc<Vec<View>>,
+    pub(crate) gate: Gate,
+    pub(crate) sick: Arc<Sick>,
+    /// Where its reconciles run; in place if there is none.
+    pub(crate) pool: Option<Handle>,
+    /// How urgent changes of an object are, where the author says so.
+    pub(crate) priority: Option<Priority>,
+    /// Of each shard, written at the end of its runs.
+    pub(crate) journals: Box<[Mutex<Journal>]>,
+    pub(crate) heards: Heards,
+    /// Where the numbers of runs begin.
+    pub(crate) first_run: u64,
 }
 
 impl DispatchCore {
-    /// Whether runs may start: the caches hold what a reconciler must see, and the manager does not stop.
-    pub(crate) fn is_open(&self) -> bool {
-        let ready = || {
-            let ready = self.ready.load(Relaxed) || self.caches.iter().all(View::synced);
-            if ready {
-                self.ready.store(true, Relaxed);
-            }
-            ready
-        };
-        self.closing.end().is_none() && ready()
-    }
-
-    /// Whether keys run although an informer that was added later is not synced yet.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.ready.load(Relaxed) && !self.caches.iter().all(View::synced)
-    }
-
     /// What becomes of a key whose run ended so: one whose object is gone is never parked, for nothing would wake it for good. What departed is forgotten
     /// if a reconciler was told of it; what departed during the run is news, and its key is asked for or will be.
     pub(crate) fn let_go(&self, key: &Key, ended: &Ended, verdict: Verdict) -> Verdict {
@@ -97,10 +98,42 @@ impl DispatchCore {
         Verdict::Done
     }
 
-    pub(crate) async fn wait_ready(&self) {
-        for cache in &self.caches {
-            cache.wait_synced().await;
+    /// How urgent `key` is that would stand in `lane`.
+    pub(crate) fn rank(&self, key: &Key, lane: Lane) -> Lane {
+        let Some(priority) = &self.priority else {
+            return lane;
+        };
+        let Ok(Some(object)) = self.runner.look(key) else {
+            return lane;
+        };
+        match (guarded(|| priority(&object)), lane) {
+            (Ok(Lane::User), _) => Lane::User,
+            (Ok(Lane::Low), Lane::Normal) => Lane::Low,
+            (Ok(_), lane) => lane,
+            (Err(panicked), lane) => {
+                self.metrics.priority_failed();
+                let controller = &self.name;
+                tracing::debug!(%controller, %key, "it is not known how urgent the key is: {panicked}");
+                lane
+            }
         }
+    }
+
+    /// Keys with the lanes they are worth.
+    pub(crate) fn ranked(
+        &self,
+        keys: impl Iterator<Item = (Key, Lane, Causes)>,
+    ) -> impl Iterator<Item = (Key, Lane, Causes)> {
+        keys.map(|(key, lane, causes)| {
+            let lane = self.rank(&key, lane);
+            (key, lane, causes)
+        })
+    }
+
+    /// A name for the next run of a shard.
+    pub(crate) fn next_run(&self, shard: usize) -> ReconcileId {
+        let number = self.metrics.tally(shard).begin() * self.shards() as u64 + shard as u64;
+        ReconcileId::of(self.first_run.wrapping_add(number))
     }
 
     pub(crate) fn shards(&self) -> usize {

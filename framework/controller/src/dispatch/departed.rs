@@ -113,8 +113,9 @@ impl Departed {
         }
     }
 
+    /// Whose last states there are, the one that departed longest ago first.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.book().last.keys().cloned().collect()
+        self.book().by_age.values().cloned().collect()
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {

@@ -13,8 +13,8 @@ use crate::{
     sync::lock,
 };
 
-/// Changes of one key that are told apart between two runs.
-const HEARD: usize = 16;
+/// Changes of one key that are told apart between two runs, and writes of one run.
+const TOLD_APART: usize = 16;
 
 /// A change from one state to the next.
 type Step = (Version, Version);
@@ -34,7 +34,7 @@ struct Book {
 struct Echo {
     made: Vec<Step>,
     heard: Vec<Step>,
-    /// More was heard than is told apart.
+    /// More was heard or written than is told apart.
     much: bool,
     done: bool,
 }
@@ -59,13 +59,19 @@ impl Echoes {
 
     /// The run of `key` that goes on replaced the state `from` of its object by `to`.
     pub(crate) fn made(&self, key: &Key, from: Version, to: Version) {
-        self.change(key, |echo| echo.made.push((from, to)));
+        self.change(key, |echo| {
+            if echo.made.len() < TOLD_APART {
+                echo.made.push((from, to));
+            } else {
+                echo.much = true;
+            }
+        });
     }
 
     /// The trigger heard of a change.
     pub(crate) fn heard(&self, key: &Key, from: &Version, to: &Version) {
         self.change(key, |echo| {
-            if echo.heard.len() < HEARD {
+            if echo.heard.len() < TOLD_APART {
                 echo.heard.push((from.clone(), to.clone()));
             } else {
                 echo.much = true;
@@ -88,7 +94,7 @@ impl Echoes {
         if nothing_new {
             echo.heard.clear();
         } else {
-            keys.remove(key);
+            forget(&mut keys, key);
         }
         nothing_new
     }
@@ -99,9 +105,17 @@ impl Echoes {
         let mut keys = book.keys();
         if let Some(echo) = keys.get_mut(key) {
             echo.done = *ended == Ended::Outcome(Outcome::Done);
-            if !echo.done || echo.made.is_empty() {
-                keys.remove(key);
+            // what is too much to be told apart never will be an echo
+            if !echo.done || echo.made.is_empty() || echo.much {
+                forget(&mut keys, key);
             }
+        }
+    }
+
+    /// The object is gone: whatever is heard next is news.
+    pub(crate) fn forget(&self, key: &Key) {
+        if let Some(book) = &self.0 {
+            forget(&mut book.keys(), key);
         }
     }
 
@@ -109,6 +123,14 @@ impl Echoes {
         if let Some(book) = &self.0 {
             change(book.keys().entry(key.clone()).or_default());
         }
+    }
+}
+
+/// Forgets a key, and gives room back after a burst.
+fn forget(keys: &mut HashMap<Key, Echo>, key: &Key) {
+    keys.remove(key);
+    if keys.capacity() > 64 && keys.len() < keys.capacity() / 4 {
+        keys.shrink_to(keys.len() * 2);
     }
 }
 
@@ -172,5 +194,34 @@ mod tests {
             "nothing was heard of"
         );
         assert!(Echoes::default().0.is_none());
+    }
+
+    #[test]
+    fn memory_follows_keys_with_echoes_to_come_and_no_number_of_writes() {
+        let echoes = Echoes::of("", "configmaps");
+        let version = |number: usize| Version::new(&number.to_string());
+        let len = || echoes.0.as_ref().map_or(0, |book| book.keys().len());
+        let key = |name: usize| Key::new(None, &name.to_string());
+        for name in 0..1000 {
+            echoes.made(&key(name), version(1), version(2));
+            echoes.ended(&key(name), &Ended::Outcome(Outcome::Done));
+        }
+        assert_eq!(len(), 1000);
+        for name in 0..1000 {
+            echoes.forget(&key(name));
+        }
+        assert_eq!(len(), 0);
+        let room = echoes.0.as_ref().map_or(0, |book| book.keys().capacity());
+        assert!(room <= 64, "{room}");
+        for step in 0..1000 {
+            echoes.made(&key(0), version(step), version(step + 1));
+        }
+        let made = echoes
+            .0
+            .as_ref()
+            .map(|book| book.keys()[&key(0)].made.len());
+        assert_eq!(made, Some(TOLD_APART));
+        echoes.ended(&key(0), &Ended::Outcome(Outcome::Done));
+        assert_eq!(len(), 0, "it is not known which of them are heard of");
     }
 }

@@ -3,7 +3,10 @@
 //! Invariants: (1) a key has at most one [`Running`]; (2) it is in the map exactly as long as it exists; (3) who waits in
 //! [`InFlight::enter`] is woken by every removal. From (1) follows guarantee 1, whatever the cells of a rebuilt shard believe.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use boatswain_cache::Key;
 use boatswain_supervision::{Virtual, VirtualChild};
@@ -77,9 +80,27 @@ impl InFlight {
         }
     }
 
-    /// When the longest running activation began.
-    pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.0.since.iter().map(|entry| *entry.value()).min()
+    /// Since when `key` has been running.
+    pub(crate) fn since(&self, key: &Key) -> Option<Instant> {
+        self.0.since.get(key).map(|since| *since)
+    }
+
+    /// What runs, and since when.
+    pub(crate) fn running(&self) -> Vec<(Key, Instant)> {
+        let running = self.0.since.iter();
+        running
+            .map(|entry| (entry.key().clone(), *entry.value()))
+            .collect()
+    }
+
+    /// How long what runs has been running: each of them.
+    pub(crate) fn ages(&self, now: Instant) -> Vec<Duration> {
+        let age = |since: Instant| now.saturating_duration_since(since);
+        self.0
+            .since
+            .iter()
+            .map(|entry| age(*entry.value()))
+            .collect()
     }
 }
 
@@ -92,8 +113,6 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]

@@ -1,16 +1,20 @@
 //! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
 
-mod closing;
 mod core;
+mod counts;
 mod departed;
 mod echoes;
+mod gate;
 mod in_flight;
 mod limiter;
+mod offload;
 mod orders;
 mod parked;
 mod permits;
 mod retry;
 mod shard;
+mod sick;
+mod tally;
 mod worker;
 mod writes;
 
@@ -20,19 +24,23 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub(crate) use self::{
-    closing::Closing,
-    core::{DispatchCore, Runner},
+    core::{DispatchCore, Priority, Runner},
+    counts::Counts,
     departed::{Departed, LetGo},
     echoes::Echoes,
+    gate::{Closing, Gate},
     in_flight::InFlight,
     limiter::LimiterActor,
     permits::Permits,
     retry::{Ended, Retries},
-    shard::{Berth, Counts, Seat, Shard, ShardView},
+    shard::{Berth, Seat, Shard, ShardView},
+    sick::Sick,
+    tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
     worker::Worker,
     writes::{Target, Writes},
 };
 pub use self::{
+    gate::{Pause, Shut},
     orders::ControllerHandle,
     parked::ParkedKey,
     retry::{Pace, RetryPolicy},

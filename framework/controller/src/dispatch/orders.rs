@@ -4,15 +4,16 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use boatswain_cache::Key;
+use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{ParkedKey, ShardView, shard_of};
+use super::{DispatchCore, Gate, InFlight, ParkedKey, Pause, ShardView, Shut, shard_of};
 
-use crate::sync::lock;
+use crate::{sync::lock, trigger::Quarantine};
 
 /// What is asked for of one key; what is asked twice is asked once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,11 @@ type Bell = Box<dyn Fn() + Send>;
 impl Orders {
     fn give(&self, key: &Key, change: impl FnOnce(&mut Order)) {
         change(self.pending().entry(key.clone()).or_default());
-        // a shard that is down looks when it starts
+        self.ring();
+    }
+
+    /// Asks the shard to look at what there is for it. One that is down looks when it starts.
+    pub(crate) fn ring(&self) {
         let bell = lock(&self.0.bell);
         if let Some(ring) = &*bell {
             ring();
@@ -71,6 +76,13 @@ impl Orders {
 pub struct ControllerHandle {
     pub(crate) name: String,
     pub(crate) views: Vec<ShardView>,
+    pub(crate) gate: Gate,
+    pub(crate) clock: Clock,
+    /// Gone when the manager has ended.
+    pub(crate) core: Weak<DispatchCore>,
+    pub(crate) in_flight: InFlight,
+    /// Of the watches of the controller's own kind.
+    pub(crate) quarantines: Vec<Arc<Quarantine>>,
 }
 
 impl ControllerHandle {
@@ -109,6 +121,46 @@ impl ControllerHandle {
     /// object is told as [gone](crate::Reconciler::gone).
     pub fn enqueue(&self, key: &Key) {
         self.order(key, |order| order.enqueue = true);
+    }
+
+    /// Lets no run begin until it is [resumed](Self::resume); `by` says who asks for that, or why, to whoever wonders. Runs that go on end as
+    /// they would, and keys are collected and coalesced all the while. The pause lasts as long as the process, whatever crashes.
+    pub fn pause(&self, by: impl Into<String>) {
+        let since = jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX);
+        let by = by.into();
+        tracing::warn!(controller = %self.name, by, "paused");
+        self.gate.set_pause(Some(Pause { by, since }));
+    }
+
+    /// Ends a [pause](Self::pause). Where there is none nothing happens.
+    pub fn resume(&self) {
+        if self.gate.pause().is_some() {
+            tracing::warn!(controller = %self.name, "resumed");
+            self.gate.set_pause(None);
+            self.look();
+        }
+    }
+
+    /// By whom and since when it is paused; `None` while it is not.
+    pub fn paused(&self) -> Option<Pause> {
+        self.gate.pause()
+    }
+
+    /// Why no run begins at present; `None` while they may.
+    pub fn shut(&self) -> Option<Shut> {
+        self.gate.shut()
+    }
+
+    /// Makes it a standby, of which no run begins, or its end.
+    #[cfg(feature = "testing")]
+    pub fn standby(&self, standby: bool) {
+        self.gate.set_standby(standby);
+        self.look();
+    }
+
+    /// Wakes every shard.
+    fn look(&self) {
+        self.views.iter().for_each(|view| view.orders.ring());
     }
 
     fn order(&self, key: &Key, change: impl FnOnce(&mut Order)) {

@@ -46,8 +46,24 @@ impl ParkedView {
         self.0.len.store(keys.len(), Relaxed);
     }
 
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.len() > 0 && self.keys().contains_key(key)
+    }
+
+    /// How many there are, with those that have news and rest before they run for them.
+    pub(super) fn len(&self) -> usize {
+        self.0.len.load(Relaxed)
+    }
+
+    /// A parked key has news: it is tried again at `next_try`.
+    pub(super) fn hurry(&self, key: &Key, next_try: jiff::Timestamp) {
+        if let Some(parked) = self.keys().get_mut(key) {
+            parked.next_try = next_try;
+        }
+    }
+
     pub(super) fn remove(&self, key: &Key) {
-        if self.0.len.load(Relaxed) > 0 {
+        if self.len() > 0 {
             let mut keys = self.keys();
             keys.remove(key);
             self.0.len.store(keys.len(), Relaxed);
@@ -57,6 +73,10 @@ impl ParkedView {
     pub(super) fn clear(&self) {
         self.keys().clear();
         self.0.len.store(0, Relaxed);
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<ParkedKey> {
+        self.keys().get(key).cloned()
     }
 
     pub(crate) fn read(&self) -> Vec<ParkedKey> {

@@ -3,7 +3,6 @@
 use std::{
     fmt::Display,
     num::NonZeroU32,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -16,6 +15,7 @@ use boatswain_workqueue::{
 use crate::{
     reconcile::{Fault, Outcome},
     sync::lock,
+    trigger::guarded,
 };
 
 /// Runs of a key that may be lost, since it last succeeded, before each further one counts against it.
@@ -26,7 +26,8 @@ const JITTER: f64 = 0.2;
 /// How keys of a controller that fail are retried.
 ///
 /// Delays are chosen by [`Limiters`]: those of [`limit`](crate::limit), combined by [`MaxOf`](crate::limit::MaxOf), or of your own. A controller makes
-/// one limiter of each, for all of its keys; fields set to clones of one value share it.
+/// one limiter of each, for all of its keys; fields set to clones of one value share it. A limiter of your own is asked by one shard at a time, and the
+/// others wait for it: it computes and does not block.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -135,6 +136,8 @@ pub(crate) enum Ended {
     TimedOut(Duration),
     /// The object does not decode to the controller's type; only a change can help.
     Undecodable(String),
+    /// A stop or a pause came before the reconciler was called.
+    NotBegun,
     /// The worker was stopped or lost before it could say how the run ended.
     Aborted,
 }
@@ -251,23 +254,22 @@ impl Retries {
                 }
             }
             // without a wait the two would take turns as fast as the thread allows
-            Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
+            Ended::NotBegun | Ended::Aborted if streak.losses < LOSSES => Verdict::Lost {
                 delay: after(&self.conflict, streak.losses),
             },
             // a run that costs its worker its life each time is as bad as one that never ends
-            Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => strike(&self.crash, ended),
+            Ended::NotBegun | Ended::Aborted | Ended::Panicked(_) | Ended::TimedOut(_) => {
+                strike(&self.crash, ended)
+            }
         }
     }
 }
 
 /// What `limiter` says; one that panics says what the default one would.
 fn delay(limiter: &Shared, retry: Retry) -> Duration {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
-        let mut limiter = lock(limiter);
-        limiter.delay(retry)
-    }));
-    asked.unwrap_or_else(|_| {
-        tracing::error!("a limiter panicked; the default delay is taken");
+    let asked = guarded(|| lock(limiter).delay(retry));
+    asked.unwrap_or_else(|panicked| {
+        tracing::error!("a limiter failed: {panicked}; the default delay is taken");
         Exponential::default().delay(retry)
     })
 }

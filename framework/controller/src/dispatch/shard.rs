@@ -5,21 +5,21 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
-use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Phase, Queue, QueueOptions, Streak};
-use serde_json::{Value, json};
+use boatswain_workqueue::{Added, Due as Ring, Lane, Next, Queue, QueueOptions, Streak, Verdict};
 
 use super::{
-    DispatchCore, Due, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm, Timer, Worker,
+    Counts, DispatchCore, Due, Ended, Enqueue, LimiterActor, Orders, ParkedKey, ParkedView, Rearm,
+    Tally, Timer, Worker,
     permits::{Hand, Permit},
     worker::{Activate, KeyDone, Ticket},
 };
-use crate::{reconcile::Causes, sync::lock};
+use crate::{context::Surroundings, explain::Asks, reconcile::Causes, sync::lock};
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
@@ -54,33 +54,9 @@ impl Seat {
 #[derive(Clone, Default)]
 pub(crate) struct ShardView {
     counts: Arc<Mutex<Counts>>,
-    pub(super) parked: ParkedView,
-    pub(super) orders: Orders,
-}
-
-/// Keys of a shard by what they do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) queued: usize,
-    pub(crate) running: usize,
-    pub(crate) waiting: usize,
-    pub(crate) parked: usize,
-    pub(crate) high_water: usize,
-}
-
-impl From<Counts> for Value {
-    fn from(counts: Counts) -> Self {
-        let Counts {
-            queued,
-            running,
-            waiting,
-            parked,
-            high_water,
-        } = counts;
-        json!({
-            "queued": queued, "running": running, "waiting": waiting, "parked": parked, "queued_high_water": high_water,
-        })
-    }
+    pub(crate) parked: ParkedView,
+    pub(crate) orders: Orders,
+    pub(crate) asks: Asks,
 }
 
 impl ShardView {
@@ -164,23 +140,22 @@ impl Shard {
         &self.berth.core
     }
 
+    fn tally(&self) -> &Tally {
+        self.core().metrics.tally(self.berth.index)
+    }
+
     fn pump(&mut self) {
         self.pump_with(None);
     }
 
     /// Starts what may start: a key that is ready, a free worker, a permit. One that was granted and is not needed goes back.
     fn pump_with(&mut self, mut granted: Option<Permit>) {
-        if self.core().is_open() {
+        if self.core().gate.is_open() {
             while self.queue.queued() > 0 && self.start_one(&mut granted) {}
         }
         drop(granted);
-        self.berth.view.show(Counts {
-            queued: self.queue.queued(),
-            running: self.queue.running(),
-            waiting: self.queue.waiting(),
-            parked: self.queue.parked(),
-            high_water: self.queue.high_water(),
-        });
+        let listed = self.berth.view.parked.len();
+        self.berth.view.show(Counts::of(&self.queue, listed));
     }
 
     fn start_one(&mut self, granted: &mut Option<Permit>) -> bool {
@@ -199,15 +174,14 @@ impl Shard {
         let Some(run) = self.queue.start(now) else {
             return false;
         };
-        let waits = self.core().surroundings.writes.must_wait(&run.key);
+        let waits = self.core().surroundings.writes.must_wait(&run.key, now);
         if waits && self.queue.hold(&run.key, run.run, now) {
             // neither seat nor permit is kept from those who can run
             *granted = Some(permit);
             self.berth.own.tell(Hold(run.key));
             return true;
         }
-        self.core()
-            .metrics
+        self.tally()
             .queued_for(now.saturating_duration_since(run.queued_at));
         let causes = match run.cause {
             _ if run.streak != Streak::default() => {
@@ -241,7 +215,7 @@ impl Shard {
         let Berth { core, index, .. } = self.berth.clone();
         let keys = core.runner.keys().into_iter().chain(core.departed.keys());
         let mine = keys.filter(|key| super::shard_of(key, core.shards()) == index);
-        self.enqueue(mine.map(|key| (key, Lane::Low, Causes::REBUILT)));
+        self.enqueue(core.ranked(mine.map(|key| (key, Lane::Low, Causes::REBUILT))));
     }
 
     fn enqueue(&mut self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
@@ -262,11 +236,14 @@ impl Shard {
             Added::Queued | Added::Dirty => {}
             Added::Woken => self.waits_no_more(key),
             Added::Delayed(delay) => {
-                self.berth.view.parked.remove(&key);
+                self.tally().delayed();
+                // parked, and listed as such until it runs
+                let parked = &self.berth.view.parked;
+                parked.hurry(&key, self.at(delay.until));
                 self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
             }
         }
-        self.core().metrics.added();
+        self.tally().added();
     }
 
     /// A key that waited, or was parked, is to run.
@@ -277,23 +254,35 @@ impl Shard {
 
     fn finish(&mut self, done: &KeyDone) {
         let now = self.clock.now();
+        if done.ended == Ended::NotBegun && self.queue.hold(&done.key, done.run, now) {
+            // it stands in line again, as it did
+            self.queue.free(&done.key, now);
+            return;
+        }
         let core = self.core();
         let chance = || core.entropy.unit();
         let verdict = core.retries.verdict(&done.ended, done.streak, chance, now);
         let verdict = core.let_go(&done.key, &done.ended, verdict);
+        let parks = matches!(verdict, Verdict::Park(_));
+        let after = self.core().retries.unpark_after;
         match self.queue.finish(&done.key, done.run, verdict, now) {
             Next::Waiting(delay) => {
+                if parks {
+                    // there is news already, for which it runs when it has rested
+                    self.parked(done, delay.until);
+                }
+                self.tally().delayed();
                 self.berth
                     .limiter
                     .tell(Timer::Set(vec![(done.key.clone(), delay)]));
             }
-            Next::Parked => self.parked(done),
+            Next::Parked => self.parked(done, now + after),
             Next::Idle | Next::Queued | Next::NotRunning => {}
         }
     }
 
     /// Says that a key is parked: in the log and the list, and on the object the first time since it last succeeded.
-    fn parked(&self, done: &KeyDone) {
+    fn parked(&self, done: &KeyDone, next_try: Instant) {
         let core = self.core();
         let failures = u32::from(done.streak.failures) + 1;
         tracing::error!(controller = %core.name, key = %done.key, failures, "parked: {}", done.ended);
@@ -314,18 +303,25 @@ impl Shard {
             reason,
             failures,
             since,
-            next_try: since.saturating_add(after).unwrap_or(jiff::Timestamp::MAX),
+            next_try: self.at(next_try),
         });
+    }
+
+    /// A time that is to come, as clocks on the wall will show it.
+    fn at(&self, time: Instant) -> jiff::Timestamp {
+        let wait = time.saturating_duration_since(self.clock.now());
+        let wall = self.core().surroundings.wall();
+        wall.saturating_add(wait).unwrap_or(jiff::Timestamp::MAX)
     }
 
     /// Does what people have asked for.
     fn obey(&mut self) {
+        let seat = || self.berth.seats.iter().any(Seat::free);
+        self.berth.view.asks.answer(&self.queue, seat);
         let orders = self.berth.view.orders.clone();
         while let Some((key, order)) = orders.next() {
             let now = self.clock.now();
-            let view = self.queue.state_of(&key).map(|view| view.phase);
-            let is_parked = matches!(view, Some(Phase::Parked { .. }));
-            if order.unpark && is_parked {
+            if order.unpark && self.berth.view.parked.contains(&key) {
                 let (lane, cause) = (Lane::User, Causes::UNPARKED);
                 let added = self.queue.renew(key.clone(), lane, cause, now);
                 self.added(key.clone(), added);
@@ -361,6 +357,8 @@ impl Shard {
         let round = async move { clock.sleep(PARKED_ROUND).await };
         ctx.spawn(round.into_actor(self).map(|(), shard, ctx| {
             shard.wake_parked();
+            let core = shard.core();
+            core.sick.look(&core.name, shard.clock.now());
             shard.park_round(ctx);
         }));
     }
@@ -379,11 +377,11 @@ impl Actor for Shard {
         });
         self.obey();
         // what is synced does not wait for what is not; the rest follows below
-        if self.rebuild && core.is_ahead() {
+        if self.rebuild && core.gate.is_ahead() {
             self.rebuild();
             self.pump();
         }
-        let ready = async move { core.wait_ready().await };
+        let ready = async move { core.gate.wait_ready().await };
         ctx.spawn(ready.into_actor(self).map(|(), shard, _| {
             if shard.rebuild {
                 shard.rebuild();
@@ -409,8 +407,12 @@ impl Handler<Due> for Shard {
     fn handle(&mut self, Due(keys): Due, _: &mut Self::Context) {
         let now = self.clock.now();
         for key in keys {
-            if let Ring::Early(delay) = self.queue.due(&key, now) {
-                self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+            match self.queue.due(&key, now) {
+                Ring::Early(delay) => {
+                    self.berth.limiter.tell(Timer::Set(vec![(key, delay)]));
+                }
+                Ring::Queued => self.berth.view.parked.remove(&key),
+                Ring::Stale => {}
             }
         }
         self.pump();
@@ -423,8 +425,8 @@ impl Handler<Hold> for Shard {
     fn handle(&mut self, Hold(key): Hold, ctx: &mut Self::Context) {
         let (core, clock) = (self.berth.core.clone(), self.clock.clone());
         let shown = async move {
-            let writes = &core.surroundings.writes;
-            writes.wait(&key, &clock, &core.metrics).await;
+            let Surroundings { writes, client, .. } = &*core.surroundings;
+            writes.catch_up(&key, client, &clock, &core.metrics).await;
             key
         };
         ctx.spawn(shown.into_actor(self).map(|key, shard, _| {

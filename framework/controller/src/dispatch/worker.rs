@@ -23,9 +23,10 @@ use boatswain_workqueue::{RunId, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Shard, permits::Permit};
+use super::{DispatchCore, Ended, Shard, offload::Reconcile, permits::Permit};
 use crate::{
     context::{self, Surroundings},
+    explain::Logbook,
     reconcile::{Causes, Fault, Outcome},
 };
 
@@ -107,6 +108,7 @@ impl Drop for Ticket {
 
 pub(crate) struct Worker {
     core: Arc<DispatchCore>,
+    shard: usize,
     clock: Clock,
     /// Whether the reconciler has been called and has not ended yet.
     reconciling: Rc<Cell<bool>>,
@@ -114,9 +116,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(core: Arc<DispatchCore>, link: &Link) -> Self {
+    pub(crate) fn new(core: Arc<DispatchCore>, shard: usize, link: &Link) -> Self {
         Self {
             core,
+            shard,
             clock: link.clock().clone(),
             reconciling: Rc::default(),
             stopping: false,
@@ -136,7 +139,7 @@ impl Actor for Worker {
         }
         // the supervisor gives each of its workers, one after the other, a grace period of its own; this is the one of them all
         if !std::mem::replace(&mut self.stopping, true)
-            && let Some(end) = self.core.closing.end()
+            && let Some(end) = self.core.gate.end()
         {
             let clock = self.clock.clone();
             let end = async move { clock.sleep_until(end).await };
@@ -157,11 +160,14 @@ impl Handler<Activate> for Worker {
             causes,
             ticket,
         } = activate;
-        let span =
-            tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes);
-        let cx = context::Context::new(self.core.surroundings.clone(), key, attempt, last, causes);
+        let id = self.core.next_run(self.shard);
+        let span = tracing::info_span!("reconcile", controller = %self.core.name, %key, attempt, %causes, %id);
+        let surroundings = self.core.surroundings.clone();
+        let cx = context::Context::new(surroundings, key, attempt, last, causes, id);
+        let logbook = Logbook::open(&self.core, self.shard, &cx, self.clock.now());
         let run = run(
             self.core.clone(),
+            self.shard,
             self.clock.clone(),
             cx,
             self.reconciling.clone(),
@@ -169,16 +175,15 @@ impl Handler<Activate> for Worker {
         let run = AssertUnwindSafe(run).catch_unwind().instrument(span);
         ctx.spawn(run.into_actor(self).map(move |result, worker, ctx| {
             worker.reconciling.set(false);
-            let panic = match result {
-                Ok(ended) => {
-                    ticket.finish(ended);
-                    None
-                }
+            let (ended, panic) = match result {
+                Ok(ended) => (ended, None),
                 Err(payload) => {
-                    ticket.finish(Ended::Panicked(panic_text(payload.as_ref())));
-                    Some(payload)
+                    let text = panic_text(payload.as_ref());
+                    (Ended::Panicked(text), Some(payload))
                 }
             };
+            logbook.close(&ended, worker.clock.now());
+            ticket.finish(ended);
             if let Some(payload) = panic {
                 // the supervisor's business: it counts the crash and gives the seat a fresh incarnation
                 resume_unwind(payload);
@@ -193,11 +198,13 @@ impl Handler<Activate> for Worker {
 /// One run of the key of `cx`, from the barrier to the outcome.
 async fn run(
     core: Arc<DispatchCore>,
+    shard: usize,
     clock: Clock,
     cx: context::Context,
     reconciling: Rc<Cell<bool>>,
 ) -> Ended {
-    let _running = core.in_flight.enter(cx.key(), clock.now()).await;
+    let running = core.in_flight.enter(cx.key(), clock.now()).await;
+    let tally = core.metrics.tally(shard);
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
     if echoes.is_all(&key, cx.causes()) {
         core.metrics.filtered();
@@ -205,26 +212,33 @@ async fn run(
         return Ended::Outcome(Outcome::Done);
     }
     if let Some(ended) = barrier(&core, &clock, cx.key()).await {
-        core.metrics.reconciled(&ended, Duration::ZERO);
+        tally.ended(&ended, Duration::ZERO);
         return ended;
     }
-    // it may have begun while the run waited, and the worker is asked to stop only after others
-    if core.closing.end().is_some() {
-        return Ended::Aborted;
+    // a stop or a pause may have begun while the run waited, and the worker is asked to stop only after others
+    if !core.gate.is_let_through() {
+        return Ended::NotBegun;
     }
     let started = clock.now();
     reconciling.set(true);
-    let reconcile = AssertUnwindSafe(core.runner.clone().run(cx)).catch_unwind();
+    let mut reconcile = Reconcile::new(core.pool.as_ref(), core.runner.clone(), cx, running);
     let ended = tokio::select! {
         biased;
-        ended = reconcile => ended,
-        () = clock.sleep(core.deadline) => Ok(Ended::TimedOut(core.deadline)),
+        ended = &mut reconcile => Some(ended),
+        () = clock.sleep(core.deadline) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            reconcile.cancel().await;
+            Ok(Ended::TimedOut(core.deadline))
+        }
     };
     let took = clock.now().duration_since(started);
     match ended {
         Ok(ended) => {
             echoes.ended(&key, &ended);
-            core.metrics.reconciled(&ended, took);
+            tally.ended(&ended, took);
             match &ended {
                 Ended::Outcome(outcome) => tracing::debug!(?took, ?outcome, "reconciled"),
                 Ended::Failed {
@@ -236,8 +250,7 @@ async fn run(
             ended
         }
         Err(payload) => {
-            core.metrics
-                .reconciled(&Ended::Panicked(String::new()), took);
+            tally.ended(&Ended::Panicked(String::new()), took);
             resume_unwind(payload)
         }
     }
@@ -271,6 +284,7 @@ impl fmt::Display for Ended {
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),
             Self::Undecodable(path) => write!(f, "the object does not decode: {path}"),
+            Self::NotBegun => f.write_str("put back before it began"),
             Self::Aborted => f.write_str("the worker was lost before it finished"),
         }
     }

@@ -7,5 +7,5 @@ mod metrics;
 pub(crate) use actor::{Telemetry, TelemetryActor, bind};
 pub(crate) use checks::Checks;
 pub(crate) use metrics::{
-    ControllerMetrics, register_informers, register_recorder, register_shards,
+    ControllerMetrics, Roster, register_controllers, register_informers, register_recorder,
 };

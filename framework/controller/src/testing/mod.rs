@@ -65,6 +65,7 @@ fn tells_of_work(line: &str) -> bool {
         "controller_queue_depth",
         "controller_waiting_keys",
         "controller_parked_keys",
+        "controller_runtime_active_workers",
         "workqueue_depth",
     ];
     let runs = gauges.contains(&name) && !line.ends_with(" 0");

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     dispatch::{DispatchCore, Enqueue, Shard, hash, shard_of},
+    explain::Heard,
     reconcile::Causes,
     sync::lock,
 };
@@ -35,7 +36,7 @@ const PAGE: usize = 256;
 /// Only its trigger writes to it.
 pub(crate) struct Feed {
     /// The name of what is selected.
-    pub(crate) source: String,
+    pub(crate) source: Arc<str>,
     subscription: Subscription,
     wake: Arc<Notify>,
     sieve: Sieve,
@@ -44,7 +45,7 @@ pub(crate) struct Feed {
     resync: Option<Duration>,
     slices: OnceLock<Mutex<Slices>>,
     hand: Mutex<Option<InHand>>,
-    quarantine: Quarantine,
+    pub(crate) quarantine: Arc<Quarantine>,
 }
 
 impl Feed {
@@ -61,7 +62,7 @@ impl Feed {
         let wake = Arc::new(Notify::new());
         let notify = wake.clone();
         Self {
-            source,
+            source: source.into(),
             subscription: view.subscribe(controller, move || notify.notify_one()),
             wake,
             sieve: Sieve::new(when),
@@ -70,8 +71,15 @@ impl Feed {
             resync,
             slices: OnceLock::new(),
             hand: Mutex::default(),
-            quarantine: Quarantine::default(),
+            quarantine: Arc::default(),
         }
+    }
+}
+
+impl Feed {
+    /// Whether it is of the controller's own objects.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.mapping, Mapping::Own)
     }
 }
 
@@ -192,22 +200,25 @@ impl Hand {
         } = &*self.feed;
         let mut keys = Vec::new();
         for (change, cause) in changes {
+            if let (Mapping::Own, Change::Deleted { .. }) = (mapping, change) {
+                self.core.surroundings.echoes.forget(change.key());
+            }
             if !self.is_worth_it(change) {
                 continue;
             }
-            // what is out of sight may well exist: nobody is to clean up after it
-            if let (Mapping::Own, Change::Deleted { last, .. }) = (mapping, change)
-                && *cause != Cause::OutOfScope
-            {
-                self.departs(last);
-            }
+            self.remember(change, *cause);
             if let (Mapping::Own, Change::Updated { old, new }) = (mapping, change) {
                 let (from, to) = (&old.meta().resource_version, &new.meta().resource_version);
                 self.core.surroundings.echoes.heard(change.key(), from, to);
             }
             let (lane, causes) = (lane(*cause), mapping.causes(change, *cause));
             match mapping.keys(change) {
-                Some(found) => keys.extend(found.into_iter().map(|key| (key, lane, causes))),
+                Some(found) => {
+                    if let Some(state) = change.new().or(change.old()) {
+                        self.hear(&found, state);
+                    }
+                    keys.extend(found.into_iter().map(|key| (key, lane, causes)));
+                }
                 None => {
                     let states = change.old().into_iter().chain(change.new());
                     let news = News {
@@ -222,19 +233,42 @@ impl Hand {
         quarantine.forget(changes.iter().map(|(change, _)| change.key()));
     }
 
+    /// Remembers who wakes whom, for those who ask. Of the controller's own objects that is clear.
+    pub(super) fn hear(&self, keys: &[Key], state: &Object) {
+        if keys.is_empty() || self.feed.is_own() {
+            return;
+        }
+        let (at, version) = (self.clock.now(), &state.meta().resource_version);
+        self.core.heards.tell(keys.iter().map(|key| Heard {
+            key: key.clone(),
+            source: self.feed.source.clone(),
+            object: state.key().clone(),
+            version: version.clone(),
+            at,
+        }));
+    }
+
     /// A change that kills its trigger: the key of the controller's own object runs all the same.
     fn set_aside(&self, change: &Change, cause: Cause) {
         let (controller, source) = (&self.core.name, &self.feed.source);
         tracing::error!(%controller, %source, ?change, "a change crashed its trigger twice; it is set aside");
         self.core.metrics.quarantined();
         self.feed.quarantine.insert(change);
+        self.remember(change, cause);
         if let Mapping::Own = self.feed.mapping {
             let causes = self.feed.mapping.causes(change, cause);
             self.enqueue([(change.key().clone(), lane(cause), causes)].into_iter());
         }
     }
 
-    fn departs(&self, last: &Object) {
+    /// Remembers the last state of an own object that is gone. What is out of sight may well exist: nobody is to clean up after it.
+    fn remember(&self, change: &Change, cause: Cause) {
+        let (Mapping::Own, Change::Deleted { last, .. }) = (&self.feed.mapping, change) else {
+            return;
+        };
+        if cause == Cause::OutOfScope {
+            return;
+        }
         if let Some(key) = self.core.departed.insert(last.clone()) {
             let controller = &self.core.name;
             tracing::debug!(%controller, %key, "the last state of a deleted object is forgotten: too many wait for their reconciler to be told");
@@ -263,7 +297,7 @@ impl Hand {
     }
 
     pub(super) fn enqueue(&self, keys: impl Iterator<Item = (Key, Lane, Causes)>) {
-        hand_out(&self.shards, keys);
+        hand_out(&self.shards, self.core.ranked(keys));
     }
 
     /// Enqueues every key once per period, a slice at a time; which slice a key belongs to follows from its name, so that a key is
@@ -274,8 +308,9 @@ impl Hand {
         loop {
             let due = lock(slices).due(self.clock.now());
             self.clock.sleep_until(due).await;
-            let slice = lock(slices).take(self.clock.now());
-            self.look_again(slice).await;
+            let turn = lock(slices).turn(self.clock.now());
+            self.look_again(turn.slice()).await;
+            lock(slices).did(turn);
         }
     }
 

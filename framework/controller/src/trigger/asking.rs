@@ -55,6 +55,9 @@ impl Hand {
         };
         match answer {
             Ok(keys) => {
+                if let Some(state) = asked.news.states.last() {
+                    self.hear(&keys, state);
+                }
                 let (lane, causes) = (asked.lane, asked.news.causes);
                 self.enqueue(keys.into_iter().map(|key| (key, lane, causes)));
                 asked.answered();

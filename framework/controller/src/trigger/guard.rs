@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 /// What was called panicked; its text.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it panicked: {0}")]
-pub(super) struct Panicked(String);
+pub(crate) struct Panicked(String);
 
 impl Panicked {
     fn new(payload: Box<dyn Any + Send>) -> Self {
@@ -30,7 +30,7 @@ impl Panicked {
 }
 
 /// Runs code of the author's.
-pub(super) fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(code)).map_err(Panicked::new)
 }
 

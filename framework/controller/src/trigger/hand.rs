@@ -66,7 +66,7 @@ impl Progress {
 
 /// Objects whose changes killed their trigger; each is named until a later change of it is handled.
 #[derive(Default)]
-pub(super) struct Quarantine(Mutex<BTreeMap<Key, String>>);
+pub(crate) struct Quarantine(Mutex<BTreeMap<Key, String>>);
 
 impl Quarantine {
     pub(super) fn insert(&self, change: &Change) {
@@ -82,6 +82,10 @@ impl Quarantine {
         if !names.is_empty() {
             handled.for_each(|key| drop(names.remove(key)));
         }
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<String> {
+        self.names().get(key).cloned()
     }
 
     pub(super) fn show(&self) -> Value {

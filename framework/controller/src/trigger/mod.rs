@@ -16,7 +16,8 @@ pub(crate) use actor::{Feed, Trigger};
 use boatswain_cache::{Cause, Change, Key, Lister, Object, Reference};
 use boatswain_workqueue::Lane;
 use futures::future::BoxFuture;
-use guard::guarded;
+pub(crate) use guard::guarded;
+pub(crate) use hand::Quarantine;
 pub use source::{Full, Sender, Source, channel};
 pub(crate) use source::{Origin, SourceActor, Spring};
 

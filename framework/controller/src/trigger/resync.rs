@@ -14,6 +14,16 @@ pub(super) struct Slices {
     done: u64,
 }
 
+/// One of the slices, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn(u64);
+
+impl Turn {
+    pub(super) fn slice(self) -> u64 {
+        self.0 % SLICES
+    }
+}
+
 impl Slices {
     pub(super) fn new(period: Duration, now: Instant) -> Self {
         Self {
@@ -34,10 +44,14 @@ impl Slices {
             .unwrap_or(now + self.step * SLICES as u32)
     }
 
-    /// The next slice, which is looked at now.
-    pub(super) fn take(&mut self, now: Instant) -> u64 {
-        self.done = self.next(now);
-        self.done % SLICES
+    /// All keys of this turn have been looked at.
+    pub(super) fn did(&mut self, turn: Turn) {
+        self.done = turn.0;
+    }
+
+    /// What is looked at next. It stays so until it is [done](Self::did), whoever begins it.
+    pub(super) fn turn(&self, now: Instant) -> Turn {
+        Turn(self.next(now))
     }
 
     fn next(&self, now: Instant) -> u64 {
@@ -61,10 +75,17 @@ mod tests {
         let mut slices = Slices::new(minute, start);
         let mut now = start;
         let mut seen = Vec::new();
+        let take = |slices: &mut Slices, now| {
+            let turn = slices.turn(now);
+            // whoever began it died in the middle
+            assert_eq!(slices.turn(now), turn);
+            slices.did(turn);
+            turn.slice()
+        };
         for _ in 0..64 {
             // whoever asks may be another incarnation each time
             now = slices.due(now);
-            seen.push(slices.take(now));
+            seen.push(take(&mut slices, now));
         }
         assert_eq!(now, start + minute);
         seen.sort_unstable();
@@ -73,7 +94,7 @@ mod tests {
         now += minute * 10 + minute / 2;
         let mut seen = Vec::new();
         while slices.due(now) <= now {
-            seen.push(slices.take(now));
+            seen.push(take(&mut slices, now));
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..64).collect::<Vec<_>>());

@@ -263,6 +263,8 @@ fn what_was_set_aside_is_named_until_a_later_change_of_it_is_handled() {
     let change = Change::Created(object("a", json!({})));
     quarantine.insert(&change);
     assert_eq!(quarantine.show()[0]["key"], "shop/a");
+    assert!(quarantine.get(change.key()).is_some());
+    assert_eq!(quarantine.get(&Key::new(Some("shop"), "b")), None);
     quarantine.forget([Key::new(Some("shop"), "b")].iter());
     assert_eq!(quarantine.show().as_array().map(Vec::len), Some(1));
     quarantine.forget([change.key().clone()].iter());

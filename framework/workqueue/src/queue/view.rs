@@ -47,6 +47,12 @@ impl<K: Eq + Hash, C, S: BuildHasher> Queue<K, C, S> {
             .map_or(Duration::ZERO, |since| self.time.moment(now).since(since))
     }
 
+    /// Since when the head of `lane` has been ready; `None` for an empty lane.
+    #[must_use]
+    pub fn oldest_since(&self, lane: Lane) -> Option<Instant> {
+        self.time.instant(self.orders.lanes.oldest(lane)?)
+    }
+
     /// How many keys are being run.
     #[must_use]
     pub fn running(&self) -> usize {

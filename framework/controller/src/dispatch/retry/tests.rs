@@ -195,10 +195,16 @@ fn retry_after_is_honoured_and_never_for_longer_than_five_minutes() {
 
 #[test]
 fn a_limiter_that_panics_costs_the_default_delay_and_nothing_else() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
     struct Broken;
     impl Limiter for Broken {
         fn delay(&mut self, _: Retry) -> Duration {
-            panic!("scripted")
+            std::panic::panic_any(Bomb)
         }
     }
     let policy = RetryPolicy {

@@ -85,7 +85,7 @@ impl Tap {
         loop {
             let now = self.clock.now();
             let (next, due) = {
-                let backlog = shared.backlog();
+                let mut backlog = shared.backlog();
                 (backlog.next(BATCH, now), backlog.due())
             };
             if next.is_empty() {
@@ -109,9 +109,9 @@ impl Tap {
                 };
                 (next.key.clone(), next.lane, cause)
             });
-            hand_out(&self.shards, keys);
+            hand_out(&self.shards, self.core.ranked(keys));
             // only now: what is lost in between is handed out again
-            shared.backlog().taken(&next, now);
+            shared.backlog().taken(&next);
             tokio::task::yield_now().await;
         }
     }
@@ -127,7 +127,7 @@ impl Tap {
             match guarded(keys) {
                 Ok(keys) => {
                     let keys = keys.into_iter().map(|key| (key, Lane::Low, Causes::TIMER));
-                    hand_out(&self.shards, keys);
+                    hand_out(&self.shards, self.core.ranked(keys));
                 }
                 Err(panicked) => {
                     self.failed(&format!("{panicked}; it is asked again in {period:?}"))
@@ -147,7 +147,8 @@ impl Tap {
                             failures = 0;
                             hand_out(
                                 &self.shards,
-                                [(key, Lane::Normal, Causes::EXTERNAL)].into_iter(),
+                                self.core
+                                    .ranked([(key, Lane::Normal, Causes::EXTERNAL)].into_iter()),
                             );
                             // a stream that is always ready keeps the thread from nobody
                             tokio::task::yield_now().await;

@@ -27,6 +27,8 @@ pub(super) struct Backlog {
     lanes: HashMap<Key, (Lane, u64)>,
     sent: u64,
     times: Wheel<Key>,
+    /// Those of them that are being handed out, with the time that was asked for since: a run for the one may have begun before.
+    pub(super) handed: HashMap<Key, Option<Instant>>,
 }
 
 impl Backlog {
@@ -37,6 +39,7 @@ impl Backlog {
             lanes: HashMap::new(),
             sent: 0,
             times: Wheel::new(),
+            handed: HashMap::new(),
         }
     }
 
@@ -58,6 +61,10 @@ impl Backlog {
 
     /// False if there is no room.
     pub(super) fn schedule(&mut self, key: Key, until: Instant, when: When) -> bool {
+        if let Some(again) = self.handed.get_mut(&key) {
+            *again = Some(again.map_or(until, |present| when.of(present, until)));
+            return true;
+        }
         let until = match self.times.until(&key) {
             None if self.times.len() >= self.capacity => return false,
             None => until,
@@ -69,11 +76,12 @@ impl Backlog {
 
     /// Forgets the time of a key. Returns whether it had one.
     pub(super) fn cancel(&mut self, key: &Key) -> bool {
+        self.handed.remove(key);
         self.times.remove(key).is_some()
     }
 
     /// Up to `max` keys whose turn or time it is, first come, first served. They stay until they are [taken](Self::taken).
-    pub(super) fn next(&self, max: usize, now: Instant) -> Vec<Next> {
+    pub(super) fn next(&mut self, max: usize, now: Instant) -> Vec<Next> {
         let asked = self.order.iter().map(|key| {
             let (lane, number) = self.lanes.get(key).copied().unwrap_or_default();
             Next {
@@ -90,18 +98,25 @@ impl Backlog {
             timed: true,
             number: 0,
         });
-        due.chain(asked).take(max).collect()
+        let next: Vec<_> = due.chain(asked).take(max).collect();
+        for Next { key, .. } in next.iter().filter(|next| next.timed) {
+            self.handed.entry(key.clone()).or_default();
+        }
+        next
     }
 
     /// These have been handed out. One that was sent again meanwhile waits again: its run may have begun before.
-    pub(super) fn taken(&mut self, taken: &[Next], now: Instant) {
+    pub(super) fn taken(&mut self, taken: &[Next]) {
         for Next {
             key, timed, number, ..
         } in taken
         {
             if *timed {
-                if self.times.until(key).is_some_and(|until| until <= now) {
-                    self.times.remove(key);
+                match self.handed.remove(key) {
+                    Some(Some(again)) => self.times.set(key.clone(), again),
+                    Some(None) => drop(self.times.remove(key)),
+                    // it was taken back
+                    None => {}
                 }
                 continue;
             }

@@ -27,16 +27,16 @@ fn a_key_waits_once_however_often_it_is_sent_and_a_full_channel_hands_others_bac
     assert_eq!(next[1].lane, Lane::User);
     // whoever took them died; nothing is lost
     assert_eq!(names(&shared.backlog().next(1, now)), ["a"]);
-    shared.backlog().taken(&next[..1], now);
+    shared.backlog().taken(&next[..1]);
     sender.send(key("c")).expect("room");
     let next = shared.backlog().next(10, now);
     assert_eq!(names(&next), ["b", "c"]);
     // its run may have begun before this
     sender.send(key("b")).expect("it waits");
-    shared.backlog().taken(&next, now);
+    shared.backlog().taken(&next);
     let next = shared.backlog().next(10, now);
     assert_eq!(names(&next), ["b"]);
-    shared.backlog().taken(&next, now);
+    shared.backlog().taken(&next);
     assert!(sender.is_empty());
 }
 
@@ -68,7 +68,7 @@ fn a_key_has_one_time_and_who_asks_says_which_of_two_counts() {
     sender
         .send_at(key("replace"), at(40), When::Replace)
         .expect("room");
-    shared.backlog().taken(&next, at(10));
+    shared.backlog().taken(&next);
     assert_eq!(shared.backlog().due(), Some(at(40)));
     for name in ["a", "b"] {
         sender
@@ -81,4 +81,39 @@ fn a_key_has_one_time_and_who_asks_says_which_of_two_counts() {
         .send(key("c"))
         .expect("those that wait have room of their own");
     assert_eq!(sender.len(), 4);
+}
+
+#[test]
+fn a_time_that_is_sent_while_the_one_before_is_handed_out_is_not_taken_for_that() {
+    let (sender, Source(shared)) = channel(3);
+    let start = Clock::system().now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let send = |seconds, when| sender.send_at(key("a"), at(seconds), when).expect("room");
+    for (when, expected) in [
+        (When::Earliest, 20),
+        (When::Latest, 40),
+        (When::Replace, 40),
+    ] {
+        send(10, when);
+        let next = shared.backlog().next(10, at(10));
+        assert_eq!(names(&next), ["a"]);
+        send(20, when);
+        send(40, when);
+        // whoever handed it out died before anybody heard of it
+        assert_eq!(names(&shared.backlog().next(10, at(11))), ["a"]);
+        shared.backlog().taken(&next);
+        assert_eq!(shared.backlog().due(), Some(at(expected)), "{when:?}");
+        assert!(sender.cancel(&key("a")));
+    }
+    send(5, When::Earliest);
+    let next = shared.backlog().next(10, at(10));
+    send(9, When::Earliest);
+    shared.backlog().taken(&next);
+    assert_eq!(shared.backlog().due(), Some(at(9)), "one more run, at once");
+    let next = shared.backlog().next(10, at(10));
+    assert!(sender.cancel(&key("a")));
+    send(30, When::Earliest);
+    shared.backlog().taken(&next);
+    assert_eq!(shared.backlog().due(), Some(at(30)));
+    assert!(shared.backlog().handed.is_empty());
 }

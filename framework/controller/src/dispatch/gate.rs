@@ -1,0 +1,225 @@
+//! Whether runs may begin, and if not, why.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use boatswain_cache::View;
+use serde_json::{Value, json};
+
+use crate::sync::lock;
+
+/// The stop of a manager, as the shards and workers of all its controllers see it.
+///
+/// From the moment it begins no run starts any more, and those that run have until its end. The tree stops one actor after the other;
+/// this is what makes the grace period one for all of them.
+#[derive(Clone, Default)]
+pub(crate) struct Closing(Arc<OnceLock<Instant>>);
+
+impl Closing {
+    /// Only the first call counts.
+    pub(crate) fn begin(&self, end: Instant) {
+        self.0.get_or_init(|| end);
+    }
+
+    /// When what still runs is cancelled; `None` as long as it has not begun.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+}
+
+/// A controller whose runs are held back by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pause {
+    /// By whom, or why, in words for people.
+    pub by: String,
+    /// Since when.
+    pub since: jiff::Timestamp,
+}
+
+/// Why no run of a controller begins. Of several reasons the first counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shut {
+    /// The manager stops.
+    Closing,
+    /// Another process leads.
+    Standby,
+    /// Somebody [paused](crate::ControllerHandle::pause) it.
+    Paused(Pause),
+    /// The caches have never held the whole state of these, which it reads.
+    NotSynced(Vec<String>),
+}
+
+/// What lets the runs of one controller begin. It outlives every actor.
+///
+/// Runs that go on are left alone by it, and keys are collected and coalesced all the same. Who opens it wakes the shards.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Inner>);
+
+struct Inner {
+    closing: Closing,
+    /// Every cache the reconciler reads: no key runs before all of them have been synced. A handle keeps none of them in use.
+    caches: Weak<Vec<View>>,
+    /// Whether they have been: what is added to them later holds up nobody.
+    ready: AtomicBool,
+    standby: AtomicBool,
+    /// Whether there is a pause: what starts a run need not take the lock to learn that there is none.
+    is_paused: AtomicBool,
+    pause: Mutex<Option<Pause>>,
+}
+
+impl Gate {
+    pub(crate) fn new(closing: Closing, caches: &Arc<Vec<View>>) -> Self {
+        Self(Arc::new(Inner {
+            closing,
+            caches: Arc::downgrade(caches),
+            ready: false.into(),
+            standby: false.into(),
+            is_paused: false.into(),
+            pause: Mutex::default(),
+        }))
+    }
+
+    /// Whether runs may begin: the caches hold what a reconciler must see, and nobody holds them back.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_let_through() && self.is_ready()
+    }
+
+    /// Whether a run that has been started may still begin.
+    pub(crate) fn is_let_through(&self) -> bool {
+        let Inner {
+            closing,
+            standby,
+            is_paused,
+            ..
+        } = &*self.0;
+        closing.end().is_none() && !standby.load(Relaxed) && !is_paused.load(Relaxed)
+    }
+
+    /// None after the end.
+    fn caches(&self) -> Arc<Vec<View>> {
+        self.0.caches.upgrade().unwrap_or_default()
+    }
+
+    fn is_ready(&self) -> bool {
+        let ready = &self.0.ready;
+        if !ready.load(Relaxed) && self.caches().iter().all(View::synced) {
+            ready.store(true, Relaxed);
+        }
+        ready.load(Relaxed)
+    }
+
+    /// Whether keys run although an informer that was added later is not synced yet.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.0.ready.load(Relaxed) && !self.caches().iter().all(View::synced)
+    }
+
+    pub(crate) async fn wait_ready(&self) {
+        for cache in &*self.caches() {
+            cache.wait_synced().await;
+        }
+    }
+
+    /// Why runs may not begin.
+    pub(crate) fn shut(&self) -> Option<Shut> {
+        let Inner {
+            closing, standby, ..
+        } = &*self.0;
+        if closing.end().is_some() {
+            Some(Shut::Closing)
+        } else if standby.load(Relaxed) {
+            Some(Shut::Standby)
+        } else if let Some(pause) = self.pause() {
+            Some(Shut::Paused(pause))
+        } else if !self.is_ready() {
+            let caches = self.caches();
+            let cores = caches.iter().flat_map(|view| view.cores().to_vec());
+            let missing = cores.filter(|core| !core.synced());
+            Some(Shut::NotSynced(
+                missing
+                    .map(|core| crate::informers::name(core.selection()))
+                    .collect(),
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// The end of the grace period of a stop that has begun.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.0.closing.end()
+    }
+
+    pub(crate) fn pause(&self) -> Option<Pause> {
+        lock(&self.0.pause).clone()
+    }
+
+    /// Holds runs back, or not any more. A pause over a pause says who was the last.
+    pub(crate) fn set_pause(&self, pause: Option<Pause>) {
+        let mut present = lock(&self.0.pause);
+        self.0.is_paused.store(pause.is_some(), Relaxed);
+        *present = pause;
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn set_standby(&self, standby: bool) {
+        self.0.standby.store(standby, Relaxed);
+    }
+
+    /// For the tree.
+    pub(crate) fn fact(&self) -> Value {
+        match self.shut() {
+            None => json!("open"),
+            Some(Shut::Paused(pause)) => {
+                json!({ "paused": { "by": pause.by, "since": pause.since.to_string() } })
+            }
+            Some(shut) => json!(shut.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Shut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closing => f.write_str("the manager stops"),
+            Self::Standby => f.write_str("on standby: another process leads"),
+            Self::Paused(Pause { by, since }) => write!(f, "paused since {since} by {by}"),
+            Self::NotSynced(missing) => {
+                write!(f, "the cache is not synced yet: {}", missing.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_opens_when_nothing_shuts_it_and_says_the_first_reason() {
+        let (closing, by) = (Closing::default(), "ann".to_owned());
+        let gate = Gate::new(closing.clone(), &Arc::default());
+        assert!(gate.is_open() && gate.shut().is_none());
+        let since = jiff::Timestamp::UNIX_EPOCH;
+        gate.set_pause(Some(Pause { by, since }));
+        let shut = gate.shut().expect("it is paused");
+        assert!(!gate.is_open());
+        assert_eq!(shut.to_string(), "paused since 1970-01-01T00:00:00Z by ann");
+        gate.set_standby(true);
+        assert_eq!(gate.shut(), Some(Shut::Standby));
+        gate.set_pause(None);
+        assert!(!gate.is_open());
+        gate.set_standby(false);
+        assert!(gate.is_open());
+        closing.begin(boatswain_supervision::Clock::system().now());
+        assert_eq!(gate.shut(), Some(Shut::Closing));
+        assert!(!gate.is_let_through());
+    }
+}

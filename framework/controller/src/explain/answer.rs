@@ -1,0 +1,270 @@
+//! How a question about a key is answered: from what outlives the actors, and by the key's shard if it is well.
+
+use std::time::{Duration, Instant};
+
+use boatswain_cache::{Key, ReadError};
+use boatswain_workqueue::Wait;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Doing, Explanation, LastRun, Needs, Waits,
+    asks::{Cell, State},
+};
+use crate::{
+    dispatch::{ControllerHandle, DispatchCore, Ending, ShardView, shard_of},
+    sync::lock,
+};
+
+/// How long a shard may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Monotonic times as those of the wall, at one moment.
+struct Wall {
+    now: Instant,
+    wall: Timestamp,
+}
+
+impl Wall {
+    fn at(&self, at: Instant) -> Timestamp {
+        let span = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+        let ago = self.now.saturating_duration_since(at);
+        let ahead = at.saturating_duration_since(self.now);
+        let before = self
+            .wall
+            .saturating_sub(span(ago))
+            .unwrap_or(Timestamp::MIN);
+        before.saturating_add(span(ahead)).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl ControllerHandle {
+    /// Why `key` last ran, what it decided and wrote, when it runs next, and why it does not run now. Print it, or look at its parts.
+    ///
+    /// It waits a second at most, for the key's shard. Where that does not answer, because a reconcile blocks its thread or it is between two
+    /// incarnations, the answer says so and holds what is known without it. The last 512 runs of a shard are remembered whole; of others, what fits
+    /// into 24 bytes.
+    ///
+    /// Must be awaited within a tokio runtime.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping it leaves nothing behind.
+    pub async fn explain(&self, key: &Key) -> Explanation {
+        let shard = shard_of(key, self.views.len());
+        let asked = self.views.get(shard).and_then(|view| {
+            let answer = view.asks.ask(key);
+            view.orders.ring();
+            answer
+        });
+        let answered = match asked {
+            None => Err("too many ask at once".to_owned()),
+            Some(answer) => tokio::select! {
+                biased;
+                answer = answer => answer.map_err(|_| "it went down".to_owned()),
+                () = self.clock.sleep(PATIENCE) => Err(format!("not within {PATIENCE:?}")),
+            },
+        };
+        let wall = Wall {
+            now: self.clock.now(),
+            wall: Timestamp::try_from(self.clock.wall()).unwrap_or(Timestamp::MAX),
+        };
+        let mut told = Explanation {
+            controller: self.name.clone(),
+            key: key.clone(),
+            at: wall.wall,
+            now: Doing::Idle,
+            shut: self.gate.shut(),
+            pending: Default::default(),
+            next: None,
+            failures: 0,
+            last: None,
+            quarantined: self.quarantined(key),
+        };
+        let (Some(core), Some(view)) = (self.core.upgrade(), self.views.get(shard)) else {
+            let why = "its manager has ended".to_owned();
+            told.now = Doing::Unknown { why };
+            return told;
+        };
+        let (record, error) = {
+            let journal = lock(&core.journals[shard]);
+            (journal.last(key), journal.error(key).map(str::to_owned))
+        };
+        let failed = record
+            .as_ref()
+            .filter(|record| record.ending == Ending::Undecodable);
+        let undecodable = failed.map(|record| record.began);
+        told.last = record.map(|record| {
+            let heard = core.heards.newest(key, record.began);
+            LastRun {
+                id: record.id,
+                began: wall.at(record.began),
+                took: record.took,
+                causes: record.causes,
+                // of a run long ago nobody knows any more whether it was this that woke it
+                trigger: heard.filter(|_| record.id.is_some()).map(|heard| {
+                    let (source, object, version) = (heard.source, heard.object, heard.version);
+                    format!("{object} of {source} at version {version}")
+                }),
+                attempt: record.attempt,
+                seen: record.seen,
+                result: record.ending.label(),
+                text: record.text.map(String::from).or_else(|| error.clone()),
+                writes: record.writes,
+                written: record.written,
+            }
+        });
+        let look = Look {
+            core: &core,
+            view,
+            key,
+            wall: &wall,
+            undecodable,
+            error,
+        };
+        match answered {
+            Ok(Some(cell)) => {
+                told.pending = cell.causes;
+                told.failures = cell.streak.failures.into();
+                told.now = look.cell(&cell, told.shut.is_some());
+            }
+            Ok(None) => told.now = look.idle(),
+            Err(why) => told.now = look.silent(shard, &why),
+        }
+        told.next = match &told.now {
+            Doing::Waiting { until, .. } => Some(*until),
+            Doing::Parked { .. } => view.parked.get(key).map(|parked| parked.next_try),
+            _ => None,
+        };
+        told
+    }
+
+    fn quarantined(&self, key: &Key) -> Option<String> {
+        let mut lists = self.quarantines.iter();
+        lists.find_map(|quarantine| quarantine.get(key))
+    }
+}
+
+/// What a question is answered from.
+struct Look<'a> {
+    core: &'a DispatchCore,
+    view: &'a ShardView,
+    key: &'a Key,
+    wall: &'a Wall,
+    /// Since when it is known that the object does not decode.
+    undecodable: Option<Instant>,
+    error: Option<String>,
+}
+
+impl Look<'_> {
+    fn cell(&self, cell: &Cell, is_shut: bool) -> Doing {
+        let Self {
+            core, key, wall, ..
+        } = self;
+        let since = wall.at(cell.since);
+        match cell.state {
+            State::Queued { depth, seat } => Doing::Queued {
+                lane: cell.lane,
+                since,
+                of: depth,
+                needs: if is_shut {
+                    Needs::Open
+                } else if core.in_flight.len() >= core.permits.limit() {
+                    Needs::Permit(core.permits.limit())
+                } else if !seat {
+                    Needs::Worker
+                } else {
+                    Needs::Turn
+                },
+            },
+            State::Running { again } => match core.in_flight.since(key) {
+                Some(entered) if entered < cell.since => Doing::Straggler {
+                    since: wall.at(entered),
+                },
+                _ => Doing::Running { since, again },
+            },
+            State::Waiting { until, why } => {
+                let why = match why {
+                    Wait::Requeue => Waits::Requeue,
+                    Wait::NotReady => Waits::NotReady,
+                    Wait::Backoff(_) if until <= wall.now => Waits::Line {
+                        error: self.error(),
+                    },
+                    Wait::Backoff(_) => Waits::Backoff {
+                        error: self.error(),
+                    },
+                    Wait::Conflict => Waits::Conflict,
+                    Wait::Lost => Waits::Lost,
+                };
+                let until = wall.at(until);
+                Doing::Waiting { until, why }
+            }
+            State::Held => {
+                let pending = core.surroundings.writes.pending(key);
+                let (what, why) = pending.unwrap_or_else(|| {
+                    let shown = "the cache shows it by now".to_owned();
+                    ("its last writes".to_owned(), shown)
+                });
+                Doing::Held { since, what, why }
+            }
+            State::Parked => self.parked().unwrap_or(Doing::Parked {
+                since,
+                reason: "it is not remembered".to_owned(),
+            }),
+        }
+    }
+
+    fn parked(&self) -> Option<Doing> {
+        let parked = self.view.parked.get(self.key)?;
+        let (since, reason) = (parked.since, parked.reason);
+        Some(Doing::Parked { since, reason })
+    }
+
+    fn idle(&self) -> Doing {
+        match (self.core.runner.look(self.key), self.undecodable) {
+            (Ok(Some(_)), Some(since)) => Doing::Undecodable {
+                since: self.wall.at(since),
+                reason: self.error(),
+            },
+            (Ok(Some(_)), None) => Doing::Idle,
+            (Ok(None), _) => Doing::Unknown {
+                why: "there is no such object in the cache".to_owned(),
+            },
+            (Err(ReadError::Undecodable(error)), since) => Doing::Undecodable {
+                since: self.wall.at(since.unwrap_or(self.wall.now)),
+                reason: error.to_string(),
+            },
+            (Err(error), _) => Doing::Unknown {
+                why: error.to_string(),
+            },
+        }
+    }
+
+    fn error(&self) -> String {
+        let unknown = "it is not remembered".to_owned();
+        self.error.clone().unwrap_or(unknown)
+    }
+
+    /// What is known without the shard.
+    fn silent(&self, shard: usize, why: &str) -> Doing {
+        let Self {
+            core, key, wall, ..
+        } = self;
+        if let Some(since) = core.in_flight.since(key) {
+            let (since, again) = (wall.at(since), false);
+            return Doing::Running { since, again };
+        }
+        if let Some(parked) = self.parked() {
+            return parked;
+        }
+        let runs = core.in_flight.running().into_iter();
+        let of_it = runs.filter(|(key, _)| shard_of(key, core.shards()) == shard);
+        let blocking = match of_it.min_by_key(|(_, since)| *since) {
+            Some((key, since)) => {
+                let age = wall.now.saturating_duration_since(since);
+                format!("{why}; {key} has been running there for {age:?} and may block its thread")
+            }
+            None => format!("{why}; it may be between two incarnations"),
+        };
+        Doing::Unanswered { why: blocking }
+    }
+}
