@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::options::{Shape, Task, Who};
+use crate::options::{Ask, Shape, Task, Who};
 use crate::{ours, peer};
 
 /// What a measurement found.
@@ -31,8 +31,8 @@ pub(crate) struct Log {
     clock: Clock,
     origin: Instant,
     pub(crate) shape: Shape,
-    /// Whether each run asks for the next of its key.
-    pub(crate) goes_on: bool,
+    /// How each run asks for the next of its key, if it does.
+    pub(crate) ask: Option<Ask>,
     runs: AtomicU64,
     /// When the first change of each key was due that no run has seen; nanoseconds, 0 for none.
     due: Vec<AtomicU64>,
@@ -46,7 +46,7 @@ impl Log {
             origin: clock.now(),
             clock,
             shape: task.shape,
-            goes_on: task.changes.is_none(),
+            ask: task.changes.is_none().then_some(task.ask),
             runs: AtomicU64::new(0),
             due: (0..task.keys).map(|_| AtomicU64::new(0)).collect(),
             latencies: Mutex::default(),
@@ -59,7 +59,7 @@ impl Log {
 
     /// A run of `object` begins.
     pub(crate) async fn run(&self, object: &ConfigMap) {
-        if !self.goes_on {
+        if self.ask.is_none() {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             let number: usize = name[1..].parse().expect("a number");
             let due = self.due[number].swap(0, Relaxed);

@@ -63,6 +63,9 @@ pub(crate) struct Task {
     pub(crate) keys: usize,
     #[arg(long, value_enum, default_value = "noop")]
     pub(crate) shape: Shape,
+    /// How each run asks for the next of its key.
+    #[arg(long, value_enum, default_value = "channel")]
+    pub(crate) ask: Ask,
     #[arg(long, default_value_t = 3.0)]
     pub(crate) seconds: f64,
     /// Changes a second; without it each run asks for the next of its key.
@@ -91,6 +94,15 @@ pub(crate) enum Shape {
     Yield,
 }
 
+/// How a run asks for the next of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ask {
+    /// It sends it by a channel: the news come from outside.
+    Channel,
+    /// It asks to run again after no time at all.
+    Requeue,
+}
+
 /// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -116,6 +128,15 @@ impl Shape {
         match self {
             Self::Noop => "noop",
             Self::Yield => "yield",
+        }
+    }
+}
+
+impl Ask {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Channel => "channel",
+            Self::Requeue => "requeue",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use boatswain::{
     Context, Controller, Handle, Key, Layout, Manager, Options, Outcome, Reconciler, Sender,
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 
 use crate::contestant::{Contestant, Log, name, objects};
-use crate::options::Task;
+use crate::options::{Ask, Task};
 
 struct Ours {
     /// Runs as long as it is kept.
@@ -30,8 +31,10 @@ impl Reconciler<ConfigMap> for Counts {
 
     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Infallible> {
         self.log.run(&map).await;
-        if self.log.goes_on {
-            self.sender.send(cx.key().clone()).expect("room for all");
+        match self.log.ask {
+            Some(Ask::Requeue) => return Ok(Outcome::RequeueAfter(Duration::ZERO)),
+            Some(Ask::Channel) => self.sender.send(cx.key().clone()).expect("room for all"),
+            None => {}
         }
         Ok(Outcome::Done)
     }
@@ -72,7 +75,7 @@ pub(crate) fn start(task: &Task, log: &'static Log) -> impl Contestant + use<> {
     let ready = || manager.observer().ready().0;
     while !ready() {
         #[expect(clippy::disallowed_methods, reason = "others work meanwhile")]
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     Ours {
         _manager: manager,

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{StreamExt as _, stream};
@@ -11,7 +12,7 @@ use kube::runtime::reflector::{ObjectRef, store};
 use kube::runtime::watcher::Event;
 
 use crate::contestant::{Contestant, Log, name, objects};
-use crate::options::Task;
+use crate::options::{Ask, Task};
 
 struct Peer {
     _runtime: tokio::runtime::Runtime,
@@ -25,9 +26,13 @@ struct Counts {
 
 async fn reconcile(map: Arc<ConfigMap>, counts: Arc<Counts>) -> Result<Action, Infallible> {
     counts.log.run(&map).await;
-    if counts.log.goes_on {
-        let key = ObjectRef::from_obj(&*map);
-        counts.asks.unbounded_send(key).expect("it listens");
+    match counts.log.ask {
+        Some(Ask::Requeue) => return Ok(Action::requeue(Duration::ZERO)),
+        Some(Ask::Channel) => {
+            let key = ObjectRef::from_obj(&*map);
+            counts.asks.unbounded_send(key).expect("it listens");
+        }
+        None => {}
     }
     Ok(Action::await_change())
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::contestant::Found;
-use crate::options::{Options, Shape, Who};
+use crate::options::{Ask, Options, Shape, Who};
 
 const HOT: usize = 16;
 /// Keys that changes are spread over.
@@ -117,6 +117,7 @@ pub(crate) fn cores(options: &Options) -> String {
                     format!("--keys={keys}"),
                     format!("--shape={}", shape.name()),
                     format!("--cores={cores}"),
+                    format!("--ask={}", Ask::Requeue.name()),
                 ];
                 median(options, *who, &task).rate
             });

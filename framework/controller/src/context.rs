@@ -166,8 +166,9 @@ impl Context {
     ///
     /// # Guarantees
     ///
-    /// - Kinds that the controller does not read are not waited for, and no wait is longer than 5 s.
-    /// - A write whose answer is lost, because it timed out or its future was dropped, is asked about before the next run.
+    /// - Kinds that the controller does not read are not waited for, and a run waits for the caches 5 s at most, whoever goes on writing meanwhile.
+    /// - A write whose answer is lost, because it timed out or its future was dropped, is asked about before the next run, within 10 s; the key backs off while
+    ///   the server cannot say.
     /// - Writes made through other clients, such as that of [`Wiring`](crate::Wiring), are not remembered.
     ///
     /// Away from every tokio runtime it is an ordinary client, which remembers nothing.

@@ -11,6 +11,7 @@ use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Phase;
 
 use super::{Look, desk::Desk};
+use crate::context::Surroundings;
 
 /// How often parked keys are looked through for those that have rested long enough.
 const PARKED_ROUND: Duration = Duration::from_secs(60);
@@ -73,8 +74,9 @@ impl Shard {
     fn wait_for(&self, key: Key, ctx: &mut Context<Self>) {
         let (desk, clock) = (self.desk.clone(), self.clock.clone());
         let shown = async move {
-            let writes = &desk.core.surroundings.writes;
-            writes.wait(&key, &clock, &desk.core.metrics).await;
+            let Surroundings { writes, client, .. } = &*desk.core.surroundings;
+            let metrics = &desk.core.metrics;
+            writes.catch_up(&key, client, &clock, metrics).await;
             desk.free(&key);
         };
         ctx.spawn(shown.into_actor(self));

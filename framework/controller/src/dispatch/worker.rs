@@ -131,7 +131,7 @@ async fn run_once(
         Some(causes) => causes,
     };
     let (key, attempt) = (run.key, run.streak.failures.into());
-    if core.surroundings.writes.must_wait(&key) && desk.hold(&key, run.run, now) {
+    if core.surroundings.writes.must_wait(&key, now) && desk.hold(&key, run.run, now) {
         // neither worker nor permit is kept from those who can run
         return None;
     }

@@ -2,13 +2,13 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use boatswain::{ClientError, Context, Controller, Outcome, Reconciler, Running};
+use boatswain::{ClientError, Clock, Context, Controller, Outcome, Reconciler, Running};
 use boatswain_apisim::{Matcher, Rejection};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
@@ -176,6 +176,100 @@ fn g6_keys_that_wait_for_the_cache_keep_neither_workers_nor_permits_from_others(
             meanwhile >= 15,
             "{meanwhile} runs in 2 s beside four keys that wait"
         );
+        held.release();
+        end(running).await;
+    });
+}
+
+#[test]
+fn g6_keys_whose_writes_are_asked_about_keep_neither_workers_nor_permits_from_others() {
+    Stage::play(22, |stage| async move {
+        let free = Arc::new(AtomicUsize::new(0));
+        for name in ["free", "a", "b", "c", "d"] {
+            stage.create(name).await;
+        }
+        let controller = Controller::<ConfigMap>::named("shared")
+            .resync(None)
+            .concurrency(1);
+        let shared = Shared(free.clone());
+        let running = stage.start(controller.reconciler(move |_| shared)).await;
+        stage.clock.sleep(Duration::from_millis(2800)).await;
+        // whatever is written is not answered, and nobody says what became of it
+        let writes = Matcher::any().verb("update");
+        stage.sim.faults().lose_answers(writes, u32::MAX);
+        let held = stage.sim.faults().hang(Matcher::any().verb("get"));
+        stage.clock.sleep(Duration::from_secs(2)).await;
+        let before = free.load(Relaxed);
+        stage.clock.sleep(Duration::from_secs(5)).await;
+        let meanwhile = free.load(Relaxed) - before;
+        assert!(
+            meanwhile >= 40,
+            "{meanwhile} runs in 5 s beside four keys that are asked about"
+        );
+        held.release();
+        end(running).await;
+    });
+}
+
+/// Goes on writing after its first run, through the client of that; beside a key that keeps the only worker busy.
+struct Restless {
+    clock: Clock,
+    runs: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Reconciler<ConfigMap> for Restless {
+    type Error = ClientError;
+
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, ClientError> {
+        if map.name_any() == "busy" {
+            self.clock.sleep(Duration::from_millis(300)).await;
+            return Ok(Outcome::RequeueAfter(Duration::from_millis(1)));
+        }
+        let first = {
+            let mut runs = self.runs.lock().expect("lock");
+            runs.push(self.clock.now());
+            runs.len() == 1
+        };
+        if !first {
+            return Ok(Outcome::RequeueAfter(Duration::from_millis(10)));
+        }
+        let (cx, clock, mut next) = (cx.clone(), self.clock.clone(), ConfigMap::clone(&map));
+        tokio::spawn(async move {
+            for beat in 0..1000 {
+                clock.sleep(Duration::from_millis(100)).await;
+                next.annotations_mut()
+                    .insert("beat".into(), beat.to_string());
+                next.metadata.resource_version = None;
+                let _ = cx.replace(&next).await;
+            }
+        });
+        Ok(Outcome::RequeueAfter(Duration::from_millis(10)))
+    }
+}
+
+#[test]
+fn g6_a_key_that_is_written_for_all_the_time_waits_for_the_cache_no_longer_than_others() {
+    Stage::play(23, |stage| async move {
+        stage.create("busy").await;
+        stage.create("map").await;
+        let runs: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let restless = Restless {
+            clock: stage.clock.clone(),
+            runs: runs.clone(),
+        };
+        let controller = Controller::<ConfigMap>::named("restless")
+            .resync(None)
+            .concurrency(1);
+        let running = stage.start(controller.reconciler(move |_| restless)).await;
+        stage.clock.sleep(Duration::from_secs(1)).await;
+        let held = stage.sim.faults().stall_watches(Matcher::any());
+        stage.clock.sleep(Duration::from_secs(40)).await;
+        let all = runs.lock().expect("lock").clone();
+        let waits = all.windows(2).map(|pair| pair[1] - pair[0]);
+        let longest = waits.max().expect("it runs again and again");
+        assert!(longest < Duration::from_millis(5700), "{longest:?}");
+        let idle = stage.clock.now() - *all.last().expect("it ran");
+        assert!(idle < Duration::from_millis(5700), "{idle:?}");
         held.release();
         end(running).await;
     });

@@ -1,14 +1,17 @@
 //! What a run waits for before it begins.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use boatswain_cache::{InformerCore, Key, Live, LiveError, Version};
+use boatswain_cache::{InformerCore, Key, Live, LiveError, Version, WaitError};
 use boatswain_supervision::Clock;
 use serde::Deserialize;
 
 use super::{
     Writes,
-    ledger::{Beyond, Judgement, Mark, Noted, Place, Store},
+    ledger::{Beyond, Judgement, Ledger, Mark, Noted, Place, Store},
 };
 use crate::{client::fault_of, reconcile::Fault, telemetry::ControllerMetrics};
 
@@ -26,9 +29,13 @@ enum Ahead {
 }
 
 impl Writes {
-    /// Whether runs of `key` wrote what the caches do not show yet, and nothing but time can help.
-    pub(crate) fn must_wait(&self, key: &Key) -> bool {
-        self.has(key) && matches!(self.ahead(key), Some(ahead) if ahead.is_wait())
+    /// Whether runs of `key` wrote what the caches do not show yet, or what has to be asked about, and its next run has not waited long enough.
+    pub(crate) fn must_wait(&self, key: &Key, now: Instant) -> bool {
+        self.has(key) && self.ahead(key).is_some() && {
+            let book = self.book(key);
+            let kept = book.keys.get(key);
+            kept.is_some_and(|kept| kept.failed.is_none() && kept.end.is_none_or(|end| now < end))
+        }
     }
 
     /// What stands between `key` and its run, and why the cache does not show it.
@@ -36,33 +43,27 @@ impl Writes {
         self.ahead(key).map(|ahead| ahead.describe())
     }
 
-    /// Waits until the caches show what runs of `key` wrote, for 5 s at most, or until the server has to be asked. What is shown is forgotten, and
-    /// everything when the bound has passed.
+    /// Lets a key catch up without a worker, until its run may begin or has to say why not: see [`Writes::barrier`].
     ///
     /// # Cancellation safety
     ///
     /// Nothing is forgotten that is not shown.
-    pub(crate) async fn wait(&self, key: &Key, clock: &Clock, metrics: &ControllerMetrics) {
-        let begun = clock.now();
-        let end = begun + BARRIER;
-        while let Some(ahead) = self.ahead(key).filter(Ahead::is_wait) {
-            tokio::select! {
-                biased;
-                () = ahead.wait() => {}
-                () = clock.sleep_until(end) => {
-                    self.book(key).keys.remove(key);
-                    let (what, why) = ahead.describe();
-                    metrics.barrier_missed();
-                    tracing::debug!(%key, %what, "the cache does not show the last writes, the next run begins all the same: {why}");
-                    break;
-                }
-            }
+    pub(crate) async fn catch_up(
+        &self,
+        key: &Key,
+        client: &kube::Client,
+        clock: &Clock,
+        metrics: &ControllerMetrics,
+    ) {
+        if let Err(why) = self.open(key, client, clock, metrics).await
+            && let Some(kept) = self.book(key).keys.get_mut(key)
+        {
+            kept.failed = Some(why);
         }
-        metrics.barrier_waited(clock.now().saturating_duration_since(begun));
     }
 
-    /// Opens when the caches show what runs of `key` wrote. What became of writes that were never answered is asked of the server, through `client`, and
-    /// then waited for.
+    /// Opens when the caches show what runs of `key` wrote, or 5 s after the run first had to wait, of which [`Writes::catch_up`] has used up the most. What
+    /// became of writes that were never answered is asked of the server, through `client`, and then waited for.
     ///
     /// # Errors
     ///
@@ -78,7 +79,36 @@ impl Writes {
         clock: &Clock,
         metrics: &ControllerMetrics,
     ) -> Result<(), String> {
+        let failed = {
+            let mut book = self.book(key);
+            book.keys.get_mut(key).and_then(|kept| kept.failed.take())
+        };
+        let opened = match failed {
+            Some(why) => Err(why),
+            None => self.open(key, client, clock, metrics).await,
+        };
+        let mut book = self.book(key);
+        if let Some(kept) = book.keys.get_mut(key) {
+            kept.end = None;
+            if kept.ledger.is_empty() {
+                book.keys.remove(key);
+            }
+        }
+        opened
+    }
+
+    async fn open(
+        &self,
+        key: &Key,
+        client: &kube::Client,
+        clock: &Clock,
+        metrics: &ControllerMetrics,
+    ) -> Result<(), String> {
         while let Some(ahead) = self.ahead(key) {
+            let _turn = match ahead.is_wait() {
+                true => None,
+                false => Some(self.asks.acquire().await),
+            };
             match ahead {
                 Ahead::Ask(place, noted, core) => {
                     metrics.barrier_read();
@@ -93,6 +123,45 @@ impl Writes {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the caches show what runs of `key` wrote, or until the server has to be asked. When the time is up everything is forgotten.
+    async fn wait(&self, key: &Key, clock: &Clock, metrics: &ControllerMetrics) {
+        let begun = clock.now();
+        let end = {
+            let mut book = self.book(key);
+            let Some(kept) = book.keys.get_mut(key) else {
+                return;
+            };
+            *kept.end.get_or_insert(begun + BARRIER)
+        };
+        while let Some(ahead) = self.ahead(key).filter(Ahead::is_wait) {
+            tokio::select! {
+                biased;
+                waited = ahead.wait() => if let Err(WaitError::OutOfScope { .. }) = waited {
+                    // it never will show there
+                    self.forget(key, &ahead);
+                },
+                () = clock.sleep_until(end) => {
+                    if let Some(kept) = self.book(key).keys.get_mut(key) {
+                        kept.ledger = Ledger::default();
+                    }
+                    let (what, why) = ahead.describe();
+                    metrics.barrier_missed();
+                    tracing::debug!(%key, %what, "the cache does not show the last writes, the next run begins all the same: {why}");
+                    break;
+                }
+            }
+        }
+        metrics.barrier_waited(clock.now().saturating_duration_since(begun));
+    }
+
+    fn forget(&self, key: &Key, ahead: &Ahead) {
+        if let Ahead::Wait(place, ..) = ahead
+            && let Some(kept) = self.book(key).keys.get_mut(key)
+        {
+            kept.ledger.entries.remove(place);
+        }
     }
 
     /// The first thing that stands between `key` and its run; what does no more is forgotten. Questions come first.
@@ -119,7 +188,8 @@ impl Writes {
             }
             wait.get_or_insert_with(|| Ahead::WaitBeyond(beyond.clone(), core));
         }
-        if wait.is_none() {
+        // one that has begun to wait is remembered until its run begins
+        if wait.is_none() && kept.end.is_none() {
             book.keys.remove(key);
         }
         wait
@@ -223,9 +293,9 @@ impl Ahead {
         matches!(self, Self::Wait(..) | Self::WaitBeyond(..))
     }
 
-    async fn wait(&self) {
-        // where it ends otherwise there is nothing to wait for, which the next look finds
-        let _ = match self {
+    /// Where the informer ends or the server was set back there is nothing to wait for, which the next look finds.
+    async fn wait(&self) -> Result<(), WaitError> {
+        match self {
             Self::Wait(place, noted, core) => {
                 let over =
                     |sight: boatswain_cache::Sight<'_>| noted.judge(sight) != Judgement::Pending;
@@ -239,7 +309,7 @@ impl Ahead {
                 core.wait_sight(&anywhere, over).await
             }
             Self::Ask(..) | Self::AskBeyond(..) => Ok(()),
-        };
+        }
     }
 
     /// What is waited for, and how the informer is.

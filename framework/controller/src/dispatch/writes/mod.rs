@@ -17,11 +17,14 @@ use std::{
 use boatswain_cache::{InformerCore, Key, Object, Uid, Version, View};
 use boatswain_workqueue::Seeded;
 use ledger::{Judgement, Ledger, Mark, Place, Store};
+use tokio::sync::Semaphore;
 
 use crate::sync::lock;
 
 /// Keys are spread over so many locks.
 const BOOKS: usize = 16;
+/// Held keys about whose writes the server is asked at once, so that an outage does not end in a stampede.
+const ASKS: usize = 16;
 /// What is not shown after this time never will be, or has long ceased to matter.
 const OLD: Duration = Duration::from_secs(10 * 60);
 
@@ -34,6 +37,8 @@ pub(crate) struct Writes {
     books: [Mutex<Book>; BOOKS],
     /// Whether anything was ever written: who only reads need not look.
     used: AtomicBool,
+    /// Held keys about whose writes the server is asked at once.
+    asks: Semaphore,
 }
 
 #[derive(Default)]
@@ -49,6 +54,10 @@ struct Kept {
     /// When the last was written.
     at: Instant,
     ledger: Ledger,
+    /// Until when the next run waits for the caches, whoever goes on writing meanwhile: since it first had to.
+    end: Option<Instant>,
+    /// Why the server could not be asked what became of a write.
+    failed: Option<String>,
 }
 
 /// What a request asks to be written: a resource, and where.
@@ -91,6 +100,8 @@ impl Target {
     }
 }
 
+type Stores = Vec<(Store, Arc<InformerCore>)>;
+
 impl Writes {
     /// Over the caches a controller reads. A kind without a cache is not waited for.
     pub(crate) fn new(caches: Vec<View>) -> Self {
@@ -98,12 +109,13 @@ impl Writes {
             caches,
             books: std::array::from_fn(|_| Mutex::default()),
             used: AtomicBool::new(false),
+            asks: Semaphore::new(ASKS),
         }
     }
 
     /// Whether anything the controller reads could show what is written to `target`.
     pub(crate) fn concern(&self, target: &Target) -> bool {
-        !self.stores(target, target.namespace.as_deref()).is_empty()
+        !self.stores_of_all(target).is_empty()
     }
 
     /// A run of `key` wrote `answer`, the whole object, or, if it is not `whole`, something else that carries its identity and version.
@@ -185,7 +197,7 @@ impl Writes {
                 self.note(key, target, &object, now, note);
             }
             None => {
-                let stores = self.stores(target, target.namespace.as_deref());
+                let stores = self.stores_of_all(target);
                 self.used.store(true, Relaxed);
                 self.book(key).note(key, now, |ledger| {
                     stores
@@ -216,15 +228,25 @@ impl Writes {
         self.sweep(key, now);
     }
 
-    /// The stores that may show what is written to `target` in `namespace`; all of them for a collection in all namespaces.
-    fn stores(&self, target: &Target, namespace: Option<&str>) -> Vec<(Store, Arc<InformerCore>)> {
+    /// The stores that may show any of what is written to `target`; all of them for a collection in all namespaces.
+    fn stores_of_all(&self, target: &Target) -> Stores {
+        let namespace = target.namespace.as_deref();
+        let everywhere = target.name.is_none() && namespace.is_none();
+        self.stores_where(target, |core| {
+            everywhere || core.scope().contains(namespace)
+        })
+    }
+
+    /// The stores that may show an object of `namespace`.
+    fn stores(&self, target: &Target, namespace: Option<&str>) -> Stores {
+        self.stores_where(target, |core| core.scope().contains(namespace))
+    }
+
+    fn stores_where(&self, target: &Target, shows: impl Fn(&InformerCore) -> bool) -> Stores {
         let mut stores = Vec::new();
         for (selection, view) in self.caches.iter().enumerate() {
             let cores = view.cores();
-            let shows = |core: &&Arc<InformerCore>| {
-                let everywhere = target.name.is_none() && namespace.is_none();
-                target.is_of(core) && (everywhere || core.scope().contains(namespace))
-            };
+            let shows = |core: &&Arc<InformerCore>| target.is_of(core) && shows(core);
             stores.extend(cores.iter().filter(shows).map(|core| {
                 let scope = core.scope().clone();
                 (Store { selection, scope }, core.clone())
@@ -276,7 +298,8 @@ impl Writes {
                 continue;
             };
             self.settle(&mut kept.ledger);
-            if kept.ledger.is_empty() || now.saturating_duration_since(kept.at) > OLD {
+            let is_done = kept.ledger.is_empty() && kept.end.is_none();
+            if is_done || now.saturating_duration_since(kept.at) > OLD {
                 book.keys.remove(&key);
             } else {
                 book.round.push_back((number, key));
@@ -326,6 +349,8 @@ impl Book {
                 number,
                 at: now,
                 ledger,
+                end: None,
+                failed: None,
             },
         );
     }

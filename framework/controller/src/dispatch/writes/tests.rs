@@ -75,3 +75,26 @@ fn what_no_cache_of_the_controller_can_show_is_not_remembered() {
         "nobody keeps the cache up to date any more"
     );
 }
+
+#[test]
+fn an_answer_without_a_namespace_is_awaited_from_no_cache_that_holds_one_namespace_only() {
+    let maps = Kind::new("", "v1", "ConfigMap", "configmaps");
+    let shop = Scope::Namespace("shop".into());
+    let writes = Writes::new(vec![View::from(InformerCore::new(maps, shop))]);
+    let (key, now) = (
+        Key::new(Some("shop"), "a"),
+        Clock::paused(SystemTime::UNIX_EPOCH).now(),
+    );
+    let collection = Target {
+        namespace: None,
+        name: None,
+        ..target("configmaps", "a")
+    };
+    let answer = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } });
+    let answer = envelope::open(answer.to_string().as_bytes()).expect("an object");
+    assert!(writes.concern(&collection));
+    writes.wrote(&key, &collection, &answer, true, now);
+    assert_eq!(writes.len(), 0);
+    writes.unknown(&key, &collection, now);
+    assert_eq!(writes.len(), 1, "it may be any of them");
+}

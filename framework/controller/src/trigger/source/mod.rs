@@ -42,8 +42,7 @@ pub fn channel(capacity: usize) -> (Sender, Source) {
 ///
 /// # Guarantees
 ///
-/// - What was accepted leads to a run that begins later, whatever crashes meanwhile, as long as this process lives; but a key without an object in the
-///   cache is forgotten when its shard crashes before that run.
+/// - What was accepted leads to a run that begins later, whatever crashes meanwhile, as long as this process lives.
 /// - A key that waits is held once, however often it is sent: memory follows keys, not messages.
 #[derive(Clone)]
 pub struct Sender(Arc<Shared>);
