@@ -71,7 +71,7 @@ fn what_is_logged_in_a_run_says_whose_run_it_is() {
         assert_eq!(lines[1]["span"]["causes"], "created+retry");
         let key = boatswain::Key::new(Some("default"), "map");
         let handle = running.observer().controller("teller").expect("there");
-        let last = handle.explain(&key).await.last.expect("it ran");
+        let last = handle.explain(&key).last.expect("it ran");
         assert_eq!(names.last(), last.id.map(|id| id.to_string()).as_ref());
         names.sort();
         names.dedup();
