@@ -9,6 +9,7 @@ mod pauses;
 mod predicates;
 mod retries;
 mod selections;
+mod spans;
 mod stops;
 mod storm;
 mod triggers;
