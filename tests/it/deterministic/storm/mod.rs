@@ -461,10 +461,7 @@ fn play(seed: u64) -> Vec<String> {
         }
         let longest = judge.longest();
         let (runs, stale) = (judge.runs(), judge.stale());
-        println!(
-            "{runs} runs, {parked} parked at the end; waits up to {longest:?}; {stale} stale",
-            parked.len()
-        );
+        println!("{runs} runs, {parked} parked at the end; waits up to {longest:?}; {stale} stale",);
         assert!(longest < PATIENCE, "waited {longest:?}");
         judge.assert_nothing_wrong();
         follows.abort();
