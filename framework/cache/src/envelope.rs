@@ -21,6 +21,7 @@ use crate::version::Version;
 mod salvage;
 #[cfg(test)]
 mod tests;
+pub(crate) mod twin;
 
 /// An object that cannot be identified, with what could still be read of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use crate::envelope::{self, BadObject};
 use crate::framing::{FrameError, Item, LineSplitter, ListMeta, ListSplitter, Sink};
 use crate::key::Key;
-use crate::object::{Object, Path};
+use crate::object::{Meta, Object, Path};
 use crate::opener::Opener;
 use crate::reflector::event::{self, Event};
 
 #[cfg(test)]
-mod generate;
+pub(crate) mod generate;
 #[cfg(test)]
 mod tests;
 mod unique;
@@ -75,19 +75,19 @@ fn read(object: Result<Object, BadObject>) -> Read {
 }
 
 /// Reads objects as informers do: at the front of a chunk where they can be, else when they are whole.
-struct Eager(Vec<Read>);
+struct Eager(Opener, Vec<Read>);
 
 impl Sink for Eager {
     fn item(&mut self, item: Item<'_>) {
-        self.0.push(match item {
+        self.1.push(match item {
             Item::Whole(json) => read(Opener::default().open(json)),
             Item::Oversized(head) => Read::Oversized(head.to_vec()),
         });
     }
 
     fn front(&mut self, bytes: &[u8]) -> Option<usize> {
-        let (object, length) = Opener::default().front(bytes, &|_, _| None)?;
-        self.0.push(read(Ok(object)));
+        let (object, length) = self.0.front(bytes, &|_, _| None)?;
+        self.1.push(read(Ok(object)));
         Some(length)
     }
 }
@@ -117,7 +117,10 @@ pub fn list(data: &[u8]) {
     let chunks = choices.cut(body);
     assert_eq!(split(&chunks, limit), whole, "cuts matter");
 
-    let (mut eager, mut splitter) = (Eager(Vec::new()), ListSplitter::new(limit));
+    let (mut eager, mut splitter) = (
+        Eager(Opener::default(), Vec::new()),
+        ListSplitter::new(limit),
+    );
     let pushed = chunks
         .iter()
         .try_for_each(|chunk| splitter.push_to(chunk, &mut eager));
@@ -131,7 +134,7 @@ pub fn list(data: &[u8]) {
             None => read(Opener::default().open(item)),
         });
     assert_eq!(
-        eager.0,
+        eager.1,
         late.collect::<Vec<_>>(),
         "reading early changes items"
     );
@@ -171,6 +174,29 @@ pub fn list(data: &[u8]) {
             assert!(null, "what is no list of items counts as one");
         }
         (None, Err(_)) => {}
+    }
+}
+
+/// An object that is read behind another one, which it may be like, is the one that the parser reads alone: the same, or refused as well.
+///
+/// The first two bytes say how long the first object is.
+pub fn twins(data: &[u8]) {
+    let (length, rest) = data.split_at(data.len().min(2));
+    let length = length
+        .iter()
+        .rev()
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+    let (first, second) = rest.split_at(length.min(rest.len()));
+    let (mut opener, known) = (Opener::default(), |_: &Key, _: &Meta| None);
+    let seen = |found: Option<(Object, usize)>| {
+        found.map(|(object, length)| {
+            let bytes = object.json();
+            (object.key().clone(), object.meta().clone(), bytes, length)
+        })
+    };
+    for json in [first, second, first, second] {
+        let alone = Opener::default().front(json, &known);
+        assert_eq!(seen(opener.front(json, &known)), seen(alone));
     }
 }
 
@@ -361,7 +387,12 @@ pub fn path(data: &[u8]) {
 
 /// A line of a watch is what serde_json reads in it, and one that is not understood is never passed over.
 pub fn event(line: &[u8]) {
-    let read = event::read(Item::Whole(line), 1 << 20, &Opener::default(), &|_, _| None);
+    let read = event::read(
+        Item::Whole(line),
+        1 << 20,
+        &mut Opener::default(),
+        &|_, _| None,
+    );
     let value = serde_json::from_slice::<Unique>(line);
     match read {
         Event::Delta(kind, delta) => {

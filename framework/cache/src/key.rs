@@ -134,9 +134,20 @@ impl Ord for Key {
 }
 
 /// How many bytes two texts begin with in common. Names of a kind begin alike and stores compare them often, so it looks at eight at a time.
-fn common(mine: &[u8], theirs: &[u8]) -> usize {
-    let words = mine.chunks_exact(8).zip(theirs.chunks_exact(8));
-    let at = 8 * words.take_while(|(mine, theirs)| mine == theirs).count();
+pub(crate) fn common(mine: &[u8], theirs: &[u8]) -> usize {
+    let mut at = 0;
+    for (one, other) in mine
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .zip(theirs.as_chunks::<8>().0)
+    {
+        let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differ != 0 {
+            return at + differ.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
     let rest = mine.iter().skip(at).zip(theirs.iter().skip(at));
     at + rest.take_while(|(mine, theirs)| mine == theirs).count()
 }

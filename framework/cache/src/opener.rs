@@ -1,11 +1,13 @@
 //! How objects are taken in: what is read of their bytes when they arrive, and what is kept of them.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::envelope::twin::Twins;
 use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
 use crate::object::{Object, Recall};
 use crate::selection::{Form, Selection};
@@ -25,6 +27,7 @@ pub(crate) struct Opener {
     eager: bool,
     /// Objects that do not say of which kind they are come from a list of another kind.
     strange: bool,
+    twins: Twins,
 }
 
 thread_local! {
@@ -74,6 +77,7 @@ impl Opener {
             press: None,
             eager: true,
             strange: false,
+            twins: Twins::default(),
         }
     }
 
@@ -92,6 +96,11 @@ impl Opener {
         let own = |kind: &String| list.strip_suffix("List") == Some(kind);
         self.strange =
             list != "List" && !self.rules.kinds.is_empty() && !self.rules.kinds.iter().any(own);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn twins(&mut self) -> &mut Twins {
+        &mut self.twins
     }
 
     fn is_foreign(&self, shell: &Shell<'_>) -> bool {
@@ -118,19 +127,41 @@ impl Opener {
         if self.is_foreign(&shell) {
             return Err(foreign());
         }
-        self.keep(json, &shell, known)
-            .map_err(|reason| refuse(json, reason.to_owned()))
+        let refused = |reason: &str| refuse(json, reason.to_owned());
+        // what is passed over is not looked at for that
+        std::str::from_utf8(json).map_err(|_| refused("it is no UTF-8"))?;
+        self.keep(json, &shell, shell.managed_fields(json), known)
+            .map_err(refused)
     }
 
     /// The object that `bytes` begin with and how many they are; `None` if it does not end in them, or is bad.
-    pub(crate) fn front(&self, bytes: &[u8], known: Known<'_>) -> Option<(Object, usize)> {
+    pub(crate) fn front(&mut self, bytes: &[u8], known: Known<'_>) -> Option<(Object, usize)> {
+        if let Some(found) = self.twins.read(bytes) {
+            let json = bytes.get(..found.length)?;
+            return match self.is_foreign(&found.shell) {
+                true => None,
+                false => self
+                    .keep(json, &found.shell, found.managed_fields, known)
+                    .ok()
+                    .map(|object| (object, found.length)),
+            };
+        }
         let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Shell<'_>>();
         let shell = values
             .next()?
             .ok()
             .filter(|shell| !self.is_foreign(shell))?;
         let length = values.byte_offset();
-        let object = self.keep(bytes.get(..length)?, &shell, known).ok()?;
+        let json = bytes.get(..length)?;
+        std::str::from_utf8(json).ok()?;
+        let managed_fields = shell.managed_fields(json);
+        let object = self
+            .keep(json, &shell, managed_fields.clone(), known)
+            .ok()?;
+        // of a Secret nothing is left behind
+        if !self.rules.sensitive {
+            self.twins.note(json, managed_fields);
+        }
         Some((object, length))
     }
 
@@ -138,19 +169,22 @@ impl Opener {
         &self,
         json: &[u8],
         shell: &Shell<'_>,
+        managed_fields: Range<usize>,
         known: Known<'_>,
     ) -> Result<Object, &'static str> {
-        // what is passed over is not looked at for that
-        std::str::from_utf8(json).map_err(|_| "it is no UTF-8")?;
         let (key, meta) = identify(shell)?;
         if let Some(object) = known(&key, &meta) {
             return Ok(object);
         }
+        let cut = match self.rules.transform.drops_managed_fields() {
+            true => managed_fields,
+            false => 0..0,
+        };
         let body = match self.press.as_ref().filter(|_| self.eager) {
-            _ if self.rules.sensitive => Body::sealed(self.copy(json, shell, Vec::new())),
-            None => Body::plain(self.copy(json, shell, Vec::new())),
+            _ if self.rules.sensitive => Body::sealed(self.copy(json, shell, cut, Vec::new())),
+            None => Body::plain(self.copy(json, shell, cut, Vec::new())),
             Some(press) => {
-                let copy = self.copy(json, shell, COPY.take());
+                let copy = self.copy(json, shell, cut, COPY.take());
                 match press.pack(Hand::Opener, &key, &copy) {
                     None => Body::plain(copy),
                     Some(packed) => {
@@ -164,14 +198,16 @@ impl Opener {
     }
 
     /// What is to be kept, in the room of `kept`.
-    fn copy(&self, json: &[u8], shell: &Shell<'_>, mut kept: Vec<u8>) -> Vec<u8> {
+    fn copy(
+        &self,
+        json: &[u8],
+        shell: &Shell<'_>,
+        cut: Range<usize>,
+        mut kept: Vec<u8>,
+    ) -> Vec<u8> {
         let types = match &self.rules.types {
             Some(types) if shell.is_untyped() => &types[..],
             _ => &[],
-        };
-        let cut = match self.rules.transform.drops_managed_fields() {
-            true => shell.managed_fields(json),
-            false => 0..0,
         };
         kept.clear();
         kept.reserve_exact(json.len() - cut.len() + types.len());
@@ -260,6 +296,16 @@ mod tests {
             }
             let early = both.0.iter().filter(|(early, _)| *early).count();
             assert_eq!(early > 0, size >= 100, "{size}: {early}");
+        }
+    }
+
+    #[test]
+    fn no_copy_of_a_secret_is_kept_to_read_others_by() {
+        let json = br#"{"metadata":{"name":"a","resourceVersion":"1"},"data":{"a":"c2VjcmV0"}}"#;
+        for sensitive in [false, true] {
+            let mut opener = Opener::new(None, Default::default(), sensitive, None);
+            assert!(opener.front(json, &|_, _| None).is_some());
+            assert_eq!(opener.twins().read(json).is_none(), sensitive);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Random documents, and documents with something wrong.
 
 /// A small generator of numbers: the same seed gives the same documents on every machine.
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -210,7 +210,7 @@ fn any(random: &mut Random, depth: usize) -> String {
 }
 
 /// An object as servers send it, or nearly so.
-pub(super) fn object(random: &mut Random) -> String {
+pub(crate) fn object(random: &mut Random) -> String {
     let mut meta = Vec::new();
     let plain = |random: &mut Random, of: &[&str]| {
         if random.one_in(12) {
@@ -329,6 +329,31 @@ pub(super) fn line(random: &mut Random) -> String {
 }
 
 /// Sometimes breaks something.
+/// A document that is like another one, in all but some bytes.
+pub(crate) fn alike(random: &mut Random, document: &str) -> Vec<u8> {
+    let mut bytes = document.as_bytes().to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len() + 1);
+        // most changes keep texts texts and numbers numbers
+        match bytes.get_mut(at) {
+            Some(digit @ b'0'..=b'9') => *digit = b'1' + random.below(9) as u8,
+            Some(letter @ b'a'..=b'z') if random.one_in(2) => *letter = b'x',
+            _ if random.one_in(4) => {
+                let to = (at + random.below(3)).min(bytes.len());
+                bytes.splice(at..to, random.pick(CHANGES).bytes());
+            }
+            _ => {}
+        }
+    }
+    bytes
+}
+
+/// What differs between documents that are alike, and what must not.
+const CHANGES: &[&str] = &[
+    "0", "1", "7", "42", "x", "web", "", "-", ".5", "e1", "\\n", "\\\"", "\\\\", "\\u0041", "\\",
+    "\"", "é", "\u{1}", "true", "null", ",", "}",
+];
+
 pub(super) fn mutate(random: &mut Random, document: String) -> Vec<u8> {
     let mut bytes = document.into_bytes();
     if random.one_in(2) {

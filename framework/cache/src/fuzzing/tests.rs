@@ -39,6 +39,16 @@ fn any_list_is_split_like_serde_json_reads_it_wherever_it_is_cut() {
 }
 
 #[test]
+fn any_object_behind_another_one_is_the_one_it_is_alone() {
+    play(super::twins, |random| {
+        let first = generate::object(random);
+        let second = generate::alike(random, &first);
+        let length = u16::try_from(first.len()).expect("a short object");
+        [&length.to_le_bytes()[..], first.as_bytes(), &second].concat()
+    });
+}
+
+#[test]
 fn any_watch_body_is_split_into_its_lines_wherever_it_is_cut() {
     play(super::lines, |random| {
         let lines: Vec<_> = (0..random.below(4))

@@ -37,7 +37,7 @@ pub(crate) enum Event {
 }
 
 /// Reads a line; `limit` is what the splitter keeps of one, `known` what need not be copied again.
-pub(crate) fn read(line: Item<'_>, limit: usize, opener: &Opener, known: Known<'_>) -> Event {
+pub(crate) fn read(line: Item<'_>, limit: usize, opener: &mut Opener, known: Known<'_>) -> Event {
     #[derive(Deserialize)]
     struct Raw<'a> {
         #[serde(borrow, rename = "type")]
@@ -103,7 +103,7 @@ pub(crate) fn read(line: Item<'_>, limit: usize, opener: &Opener, known: Known<'
 }
 
 /// Reads an event that is written as every server writes it, at one glance; `None` leaves it to those who look closer.
-fn usual(line: &[u8], opener: &Opener, known: Known<'_>) -> Option<Event> {
+fn usual(line: &[u8], opener: &mut Opener, known: Known<'_>) -> Option<Event> {
     let rest = line.strip_prefix(b"{\"type\":\"")?;
     let (name, rest) = match rest.strip_prefix(b"ADDED") {
         Some(rest) => ("added", rest),

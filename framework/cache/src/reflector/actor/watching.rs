@@ -121,15 +121,14 @@ impl Run {
                 let mut events = Vec::new();
                 let limit = self.options.max_object;
                 opener.pack_at_once(self.core.is_behind());
-                let opener = &opener;
                 if listing.is_some() {
                     let known = self.known();
                     splitter.push(part, &mut |line| {
-                        events.push(event::read(line, limit, opener, &known));
+                        events.push(event::read(line, limit, &mut opener, &known));
                     });
                 } else {
                     splitter.push(part, &mut |line| {
-                        events.push(event::read(line, limit, opener, &|_, _| None));
+                        events.push(event::read(line, limit, &mut opener, &|_, _| None));
                     });
                 }
                 let mut events = events.into_iter();

@@ -5,7 +5,12 @@ use crate::opener::Opener;
 use crate::version::Version;
 
 fn event(line: &[u8]) -> Event {
-    read(Item::Whole(line), 1 << 20, &Opener::default(), &|_, _| None)
+    read(
+        Item::Whole(line),
+        1 << 20,
+        &mut Opener::default(),
+        &|_, _| None,
+    )
 }
 
 const POD: &str = r#"{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#;
@@ -68,7 +73,7 @@ fn a_line_that_is_no_json_or_no_utf8_is_unreadable_by_name() {
         assert_eq!((key.as_str(), version), ("n/a", Some(Version::new("7"))));
     }
     let Event::Delta(_, Delta::Unreadable { key, reason, .. }) =
-        read(Item::Oversized(br#"{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","labels":{"x":"yyyy"#), 80, &Opener::default(), &|_, _| None)
+        read(Item::Oversized(br#"{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","labels":{"x":"yyyy"#), 80, &mut Opener::default(), &|_, _| None)
     else {
         panic!()
     };
