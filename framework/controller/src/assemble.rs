@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight, Permits,
-        Priority, RetryPolicy, Runner, ShardView, Sick, Writes,
+        Closing, Complaints, ControllerHandle, Departed, DispatchCore, Echoes, Gate, InFlight,
+        Permits, Priority, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
     explain::Heards,
@@ -387,6 +387,7 @@ impl Runnable {
             in_flight: in_flight.clone(),
             permits: Permits::new(concurrency),
             retries: plan.retry.into(),
+            complaints: Complaints::default(),
             deadline: plan.deadline,
             departed,
             metrics,

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::runtime::Handle;
 
-use super::{Departed, Ended, Gate, InFlight, LetGo, Permits, Retries, Sick};
+use super::{Complaints, Departed, Ended, Gate, InFlight, LetGo, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
     explain::{Heards, Journal, ReconcileId},
@@ -55,6 +55,7 @@ pub(crate) struct DispatchCore {
     pub(crate) in_flight: InFlight,
     pub(crate) permits: Permits,
     pub(crate) retries: Retries,
+    pub(crate) complaints: Complaints,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     pub(crate) departed: Departed,

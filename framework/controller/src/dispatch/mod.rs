@@ -1,5 +1,6 @@
 //! From a key that has work to a finished run: shards own the key cells, workers run the reconciler, the limiter keeps time.
 
+mod complaints;
 mod core;
 mod counts;
 mod departed;
@@ -24,6 +25,7 @@ use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Lane, Seeded};
 
 pub(crate) use self::{
+    complaints::{Complaints, Tell},
     core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},

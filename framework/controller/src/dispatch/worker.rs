@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use actix::{
@@ -23,7 +23,7 @@ use boatswain_workqueue::{RunId, Streak};
 use futures::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::{DispatchCore, Ended, Shard, offload::Reconcile, permits::Permit};
+use super::{DispatchCore, Ended, Shard, Tell, offload::Reconcile, permits::Permit};
 use crate::{
     context::{self, Surroundings},
     explain::Logbook,
@@ -206,6 +206,7 @@ async fn run(
     let running = core.in_flight.enter(cx.key(), clock.now()).await;
     let tally = core.metrics.tally(shard);
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
+    let first = cx.attempt() == 0;
     if echoes.is_all(&key, cx.causes()) {
         core.metrics.filtered();
         tracing::debug!("nothing is new but what the last run wrote");
@@ -245,7 +246,7 @@ async fn run(
                     fault: Fault::Conflict,
                     ..
                 } => tracing::debug!(?took, "{ended}"),
-                _ => tracing::error!(?took, "{ended}"),
+                _ => complain(&core, &ended, first, took, clock.now()),
             }
             ended
         }
@@ -253,6 +254,17 @@ async fn run(
             tally.ended(&Ended::Panicked(String::new()), took);
             resume_unwind(payload)
         }
+    }
+}
+
+/// Tells of a failure: parking is told of as an error, whatever was said before.
+fn complain(core: &DispatchCore, ended: &Ended, first: bool, took: Duration, now: Instant) {
+    match core.complaints.tell(first, now) {
+        Tell::Aloud { unheard: 0 } => tracing::warn!(?took, "{ended}"),
+        Tell::Aloud { unheard } => {
+            tracing::warn!(?took, unheard, "{ended}; before it others failed unheard");
+        }
+        Tell::Quietly => tracing::debug!(?took, "{ended}"),
     }
 }
 
