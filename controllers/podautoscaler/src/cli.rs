@@ -21,7 +21,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the controller until SIGTERM or Ctrl-C
-    Run(Run),
+    Run(Box<Run>),
     /// Print the CustomResourceDefinition as YAML
     Crd,
     /// Print what installs the controller in a cluster: CRD, namespace, account, rights, Deployment

@@ -16,8 +16,8 @@ use crate::{
     context::Surroundings,
     crew::Crew,
     dispatch::{
-        Closing, ControllerHandle, Departed, Desk, DispatchCore, Echoes, Gate, InFlight, Pacing,
-        Permits, Priority, Retries, RetryPolicy, Runner, ShardView, Sick, Writes,
+        Closing, Complaints, ControllerHandle, Departed, Desk, DispatchCore, Echoes, Gate,
+        InFlight, Pacing, Permits, Priority, Retries, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
     explain::Heards,
@@ -391,6 +391,7 @@ impl Runnable {
             permits: Permits::new(concurrency, views.iter().map(ShardView::work).collect()),
             pacing: Pacing::new(retries.bucket()),
             retries,
+            complaints: Complaints::default(),
             deadline: plan.deadline,
             departed,
             metrics,

@@ -44,6 +44,8 @@ fn what_is_logged_in_a_run_says_whose_run_it_is() {
         .json()
         .with_writer(move || writer.clone())
         .finish();
+    // beside a second one, what a test on another thread logs first is not taken for what nobody ever listens to
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(subscriber);
     Stage::play(1, |stage| async move {
         let run = |_: Arc<ConfigMap>, _: Arc<()>| async {

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::runtime::Handle;
 
-use super::{Departed, Ended, Gate, LetGo, Pacing, Permits, Retries, Sick};
+use super::{Complaints, Departed, Ended, Gate, LetGo, Pacing, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
     explain::{Heards, Journal, ReconcileId},
@@ -52,6 +52,7 @@ pub(crate) struct DispatchCore {
     pub(crate) permits: Permits,
     pub(crate) retries: Retries,
     pub(crate) pacing: Pacing,
+    pub(crate) complaints: Complaints,
     /// How long one reconcile may take.
     pub(crate) deadline: Duration,
     pub(crate) departed: Departed,

@@ -173,7 +173,6 @@ impl Gate {
         *present = pause;
     }
 
-    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn set_standby(&self, standby: bool) {
         if standby {
             self.0.is_elected.store(true, Relaxed);

@@ -3,6 +3,7 @@
 
 mod bell;
 mod book;
+mod complaints;
 mod core;
 mod counts;
 mod departed;
@@ -30,6 +31,7 @@ use boatswain_workqueue::Seeded;
 
 use self::parked::ParkedView;
 pub(crate) use self::{
+    complaints::{Complaints, Tell},
     core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},

@@ -142,7 +142,9 @@ impl ControllerHandle {
 
     /// Whether any of its reconciles still runs.
     pub(crate) fn is_busy(&self) -> bool {
-        self.views.iter().any(|view| view.look(|queue| queue.running() > 0))
+        self.views
+            .iter()
+            .any(|view| view.look(|queue| queue.running() > 0))
     }
 
     /// Wakes every shard.

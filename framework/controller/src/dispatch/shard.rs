@@ -90,7 +90,8 @@ impl Shard {
             desk.wake_parked();
             desk.core.sick.look(&desk.core.name, shard.clock.now());
             // one of the shards does it for all
-            if desk.index == 0 && round % FORGET_ROUNDS == 0 && desk.core.gate.is_standby() {
+            if desk.index == 0 && round.is_multiple_of(FORGET_ROUNDS) && desk.core.gate.is_standby()
+            {
                 desk.core.departed.forget_old();
             }
             shard.park_round(round.wrapping_add(1), ctx);

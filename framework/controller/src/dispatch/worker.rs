@@ -20,7 +20,7 @@ use futures::FutureExt as _;
 use tracing::Instrument as _;
 
 use super::{
-    DispatchCore, Ended,
+    DispatchCore, Ended, Tell,
     desk::{Claim, Desk, Idle},
     offload::Reconcile,
 };
@@ -174,6 +174,7 @@ async fn attempted(
     let core = &*desk.core;
     let (key, echoes) = (cx.key().clone(), &core.surroundings.echoes);
     let tally = core.metrics.tally(desk.index);
+    let first = cx.attempt() == 0;
     if echoes.is_all(&key, cx.causes()) {
         core.metrics.filtered();
         tracing::debug!("nothing is new but what the last run wrote");
@@ -219,7 +220,7 @@ async fn attempted(
                     ..
                 }
                 | Ended::Demoted => tracing::debug!(?took, "{ended}"),
-                _ => tracing::error!(?took, "{ended}"),
+                _ => complain(core, &ended, first, took, at),
             }
             (ended, at)
         }
@@ -227,6 +228,17 @@ async fn attempted(
             tally.ended(&Ended::Panicked(String::new()), took);
             resume_unwind(payload)
         }
+    }
+}
+
+/// Tells of a failure: parking is told of as an error, whatever was said before.
+fn complain(core: &DispatchCore, ended: &Ended, first: bool, took: Duration, now: Instant) {
+    match core.complaints.tell(first, now) {
+        Tell::Aloud { unheard: 0 } => tracing::warn!(?took, "{ended}"),
+        Tell::Aloud { unheard } => {
+            tracing::warn!(?took, unheard, "{ended}; before it others failed unheard");
+        }
+        Tell::Quietly => tracing::debug!(?took, "{ended}"),
     }
 }
 

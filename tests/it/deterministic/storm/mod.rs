@@ -34,7 +34,7 @@ use judge::Judge;
 mod judge;
 
 /// About 20 s.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 16;
 const CONCURRENCY: usize = 3;
 /// How long a storm lasts, in virtual time.
 const LENGTH: Duration = Duration::from_secs(240);
@@ -426,15 +426,15 @@ fn play(seed: u64) -> Vec<String> {
         calm.store(true, Relaxed);
         judge.note("is calm");
         stage.clock.sleep(Duration::from_secs(120)).await;
-        let parked: Vec<_> = controller.parked().into_iter().map(|p| p.key).collect();
-        judge.assert_nothing_lost("in the calm", &parked);
+        let parked = controller.parked().len();
+        judge.assert_nothing_lost("in the calm");
         controller.unpark_all();
         for ghost in GHOSTS {
             sender.send(key(ghost)).expect("room");
             judge.news(&key(ghost));
         }
         stage.clock.sleep(Duration::from_secs(10)).await;
-        judge.assert_nothing_lost("at the end", &[]);
+        judge.assert_nothing_lost("at the end");
         assert_eq!(controller.parked(), []);
         assert!(sender.is_empty(), "{} were never sent", sender.len());
         let idle = [
@@ -461,10 +461,7 @@ fn play(seed: u64) -> Vec<String> {
         }
         let longest = judge.longest();
         let (runs, stale) = (judge.runs(), judge.stale());
-        println!(
-            "{runs} runs, {} parked at the end; waits up to {longest:?}; {stale} stale",
-            parked.len()
-        );
+        println!("{runs} runs, {parked} parked at the end; waits up to {longest:?}; {stale} stale",);
         assert!(longest < PATIENCE, "waited {longest:?}");
         judge.assert_nothing_wrong();
         follows.abort();
