@@ -62,11 +62,6 @@ pub(super) struct Gated<T> {
 }
 
 impl<T> Gated<T> {
-    #[cfg(test)]
-    pub(super) fn inner(&self) -> &T {
-        &self.io
-    }
-
     fn ask(&mut self) -> io::Result<()> {
         self.shut = self.shut || self.gate.as_ref().is_some_and(|gate| !gate());
         if self.shut {
