@@ -63,7 +63,7 @@ pub struct ManagerArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEADER_ELECT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader_elect: Option<bool>,
-    /// Name of the Lease [default: <first controller>-leader]
+    /// Name of the Lease [default: the first controller's name and -leader]
     #[arg(long, value_name = "NAME", env = "BOATSWAIN_LEASE_NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_name: Option<String>,
@@ -275,7 +275,12 @@ fn read(path: &Path) -> Result<ManagerArgs, OptionsError> {
             }
         }),
         _ if text.trim().is_empty() => Ok(ManagerArgs::default()),
-        _ => serde_saphyr::from_str(&text).map_err(|error| error.to_string()),
+        // the first line says what and where; the others draw it
+        _ => serde_saphyr::from_str(&text).map_err(|error| {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.trim_start_matches("error: ").to_owned()
+        }),
     };
     let complaint = |cause| OptionsError::File {
         path: path.to_owned(),

@@ -85,6 +85,7 @@ fn what_a_file_says_wrongly_is_told_with_its_place() {
         let file = file(suffix, text);
         let error = with_config(&[], &file).unwrap_err().to_string();
         assert!(error.contains(words), "{text:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.contains(file.to_str().unwrap()), "{error}");
     }
     let error = with_config(&[], "/nonexistent/crew.yaml".as_ref()).unwrap_err();
