@@ -21,6 +21,7 @@ mod retry;
 mod shard;
 mod sick;
 mod tally;
+mod view;
 mod worker;
 mod writes;
 
@@ -35,7 +36,7 @@ pub(crate) use self::{
     core::{DispatchCore, Priority, Runner},
     counts::Counts,
     departed::{Departed, LetGo},
-    desk::{Desk, Desks, ShardView},
+    desk::{Desk, Desks},
     echoes::Echoes,
     gate::{Closing, Gate},
     in_flight::InFlight,
@@ -46,6 +47,7 @@ pub(crate) use self::{
     shard::Shard,
     sick::Sick,
     tally::{BARRIER, Ending, QUEUE, RECONCILE, Spread, Sums, Tally, Totals},
+    view::ShardView,
     worker::Worker,
     writes::{Target, Writes},
 };

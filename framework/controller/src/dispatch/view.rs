@@ -1,0 +1,105 @@
+//! What is known of a shard without asking it, and where it is asked for something.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use boatswain_cache::Key;
+use boatswain_supervision::Clock;
+use boatswain_workqueue::Queue;
+use tokio::sync::Notify;
+
+use super::{
+    Counts, ParkedView,
+    bell::Bell,
+    book::{Open, Shelf},
+    orders::Orders,
+};
+use crate::reconcile::Causes;
+
+/// The state of a shard, for those who look and those who ask for something; it outlives every incarnation.
+#[derive(Clone)]
+pub(crate) struct ShardView(Arc<State>);
+
+pub(crate) struct State {
+    pub(super) shelf: Shelf,
+    /// Workers wait here for keys and for permits.
+    pub(super) work: Arc<Notify>,
+    /// How many of them wait for keys. One more is counted under the lock under which there was none.
+    pub(super) idle: AtomicUsize,
+    /// Wakes the shard.
+    pub(super) bell: Bell,
+    pub(crate) parked: ParkedView,
+    pub(super) orders: Orders,
+}
+
+impl Default for ShardView {
+    fn default() -> Self {
+        Self::new(Clock::system(), 0)
+    }
+}
+
+impl ShardView {
+    /// `hash_seed` decides how keys are spread in tables, and nothing else.
+    pub(crate) fn new(clock: Clock, hash_seed: u64) -> Self {
+        Self(Arc::new(State {
+            shelf: Shelf::new(clock, hash_seed),
+            work: Arc::default(),
+            idle: AtomicUsize::new(0),
+            bell: Bell::default(),
+            parked: ParkedView::default(),
+            orders: Orders::default(),
+        }))
+    }
+
+    pub(crate) fn read(&self) -> Counts {
+        let book = self.open();
+        Counts::of(&book.queue, self.0.parked.len())
+    }
+
+    /// Looks at the queue, which nobody changes meanwhile; `look` should be quick.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Queue<Key, Causes>) -> R) -> R {
+        look(&self.open().queue)
+    }
+
+    /// The process leads: every key is to be looked at, the parked ones, too.
+    pub(super) fn promote(&self) {
+        let mut book = self.open();
+        book.rebuild = true;
+        let now = self.0.shelf.clock.now();
+        for key in book.queue.wake_parked(now, now) {
+            self.0.parked.remove(&key);
+        }
+    }
+
+    /// What wakes its workers.
+    pub(crate) fn work(&self) -> Arc<Notify> {
+        self.0.work.clone()
+    }
+
+    /// Whether a worker waits for a key.
+    pub(crate) fn has_idle_worker(&self) -> bool {
+        self.0.idle.load(Relaxed) > 0
+    }
+
+    pub(super) fn open(&self) -> Open<'_> {
+        let open = self.0.shelf.open();
+        if open.mended {
+            self.0.parked.clear();
+            self.0.bell.ring();
+        }
+        open
+    }
+}
+
+impl Deref for ShardView {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
