@@ -6,6 +6,8 @@ use boatswain::Clock;
 
 /// Longer than anything may take on a slow machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than one look may take: a client of the tests has been seen to wait for ever, without a connection, after its server was killed and came back.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Polls `look` until it gives `Ok`, and returns that.
 ///
@@ -21,12 +23,19 @@ where
     let clock = Clock::system();
     let end = clock.now() + PATIENCE;
     loop {
-        match look().await {
-            Ok(found) => return found,
-            Err(missing) if clock.now() >= end => {
+        let looked = tokio::select! {
+            looked = look() => Some(looked),
+            () = clock.sleep(LOOK) => None,
+        };
+        match looked {
+            Some(Ok(found)) => return found,
+            Some(Err(missing)) if clock.now() >= end => {
                 panic!("not within {PATIENCE:?}: {what}: {missing:?}")
             }
-            Err(_) => clock.sleep(Duration::from_millis(25)).await,
+            None if clock.now() >= end => {
+                panic!("not within {PATIENCE:?}: {what}: it cannot be looked at")
+            }
+            _ => clock.sleep(Duration::from_millis(25)).await,
         }
     }
 }

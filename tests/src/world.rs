@@ -35,11 +35,9 @@ impl World {
     /// A client with all rights, for this runtime.
     pub async fn client(&self) -> Client {
         let file = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
-        let mut config = Config::from_custom_kubeconfig(file, &Default::default())
+        let config = Config::from_custom_kubeconfig(file, &Default::default())
             .await
             .expect("a configuration");
-        // a request that is lost with a server that is killed fails, and is asked again by those who wait
-        config.read_timeout = Some(std::time::Duration::from_secs(30));
         Client::try_from(config).expect("a client")
     }
 
