@@ -261,12 +261,7 @@ where
         let (limit, inner) = (self.limit.clone(), self.inner.clone());
         Box::pin(async move {
             let watch = is_watch(&request);
-            let send = async {
-                let mut inner = inner.lock().await;
-                let answer = inner.ready().await?.call(request);
-                drop(inner);
-                answer.await
-            };
+            let send = sent(inner, request);
             if watch {
                 return send.await;
             }
@@ -278,6 +273,20 @@ where
             }
         })
     }
+}
+
+/// Sends a request by a service that others send by, too; the lock is held until the request is on its way.
+async fn sent<S, A>(
+    service: Arc<tokio::sync::Mutex<S>>,
+    request: Request<Body>,
+) -> Result<A, BoxError>
+where
+    S: Service<Request<Body>, Response = A, Error = BoxError>,
+{
+    let mut service = service.lock().await;
+    let answer = service.ready().await?.call(request);
+    drop(service);
+    answer.await
 }
 
 /// No answer began within the client's time limit.

@@ -9,9 +9,9 @@ use boatswain_supervision::Clock;
 use http::{Method, Request};
 use kube::client::Body;
 use tokio::sync::Mutex;
-use tower::{BoxError, Service, ServiceExt as _};
+use tower::{BoxError, Service};
 
-use super::BoxFuture;
+use super::{BoxFuture, sent};
 use crate::leader::{Fence, Fenced};
 
 /// Sends reads one way and writes another, which ends where the fence is closed.
@@ -69,16 +69,6 @@ where
             }
         })
     }
-}
-
-async fn sent<S, A>(service: Arc<Mutex<S>>, request: Request<Body>) -> Result<A, BoxError>
-where
-    S: Service<Request<Body>, Response = A, Error = BoxError>,
-{
-    let mut service = service.lock().await;
-    let answer = service.ready().await?.call(request);
-    drop(service);
-    answer.await
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use kube::{
     client::{Body, DynBody},
     core::{Status, response::StatusDetails},
 };
-use tower::{BoxError, Layer, Service, ServiceExt as _};
+use tower::{BoxError, Layer, Service};
 
-use super::BoxFuture;
+use super::{BoxFuture, sent};
 
 /// Bytes of a refusal that are read.
 const ENOUGH: usize = 1024 * 1024;
@@ -68,10 +68,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (inner, clock) = (self.inner.clone(), self.clock.clone());
         Box::pin(async move {
-            let mut inner = inner.lock().await;
-            let answer = inner.ready().await?.call(request);
-            drop(inner);
-            let answer = answer.await?;
+            let answer = sent(inner, request).await?;
             let code = answer.status();
             if code.is_client_error() || code.is_server_error() {
                 return Ok(told(answer, &clock).await);

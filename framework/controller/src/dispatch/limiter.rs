@@ -1,17 +1,15 @@
 //! The RateLimiter: paces the retries of the whole controller.
 
-use std::time::Instant;
-
-use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, SpawnHandle, WrapFuture as _};
+use actix::{Actor, Handler};
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 
-use super::{Desks, Look, desk::desk_of};
+use super::{Desks, Look, desk::desk_of, timer::Timer};
 
 pub(crate) struct LimiterActor {
     desks: Desks,
     own: Address<LimiterActor>,
     clock: Clock,
-    armed: Option<(Instant, SpawnHandle)>,
+    timer: Timer,
 }
 
 impl LimiterActor {
@@ -20,7 +18,7 @@ impl LimiterActor {
             desks,
             own,
             clock: link.clock().clone(),
-            armed: None,
+            timer: Timer::default(),
         }
     }
 
@@ -47,21 +45,11 @@ impl LimiterActor {
         if lost {
             self.own.tell(Look);
         }
-        if next == self.armed.map(|(at, _)| at) {
-            return;
-        }
-        if let Some((_, timer)) = self.armed.take() {
-            ctx.cancel_future(timer);
-        }
-        if let Some(at) = next {
-            let clock = self.clock.clone();
-            let timer = async move { clock.sleep_until(at).await };
-            let timer = ctx.spawn(timer.into_actor(self).map(|(), limiter, ctx| {
-                limiter.armed = None;
+        self.timer
+            .set(next, &self.clock, ctx, |limiter: &mut Self, ctx| {
+                limiter.timer.rang();
                 limiter.turn(ctx);
-            }));
-            self.armed = Some((at, timer));
-        }
+            });
     }
 }
 

@@ -21,6 +21,7 @@ mod retry;
 mod shard;
 mod sick;
 mod tally;
+mod timer;
 mod view;
 mod worker;
 mod writes;

@@ -1,16 +1,13 @@
 //! A shard looks after its desk: the time of keys that wait, what people ask for, and keys that are held.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, SpawnHandle, WrapFuture as _};
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Handler, WrapFuture as _};
 use boatswain_cache::Key;
 use boatswain_supervision::{Address, Clock, Context, Link, supervised};
 use boatswain_workqueue::Phase;
 
-use super::{Look, desk::Desk};
+use super::{Look, desk::Desk, timer::Timer};
 use crate::context::Surroundings;
 
 /// How often parked keys are looked through for those that have rested long enough.
@@ -23,7 +20,7 @@ pub(crate) struct Shard {
     desk: Arc<Desk>,
     own: Address<Shard>,
     clock: Clock,
-    armed: Option<(Instant, SpawnHandle)>,
+    timer: Timer,
 }
 
 impl Shard {
@@ -34,7 +31,7 @@ impl Shard {
             desk,
             own,
             clock: link.clock().clone(),
-            armed: None,
+            timer: Timer::default(),
         }
     }
 
@@ -53,21 +50,11 @@ impl Shard {
     /// Wakes what is due and sets one timer for what comes next.
     fn tick(&mut self, ctx: &mut Context<Self>) {
         let next = self.desk.tick();
-        if next == self.armed.map(|(at, _)| at) {
-            return;
-        }
-        if let Some((_, timer)) = self.armed.take() {
-            ctx.cancel_future(timer);
-        }
-        if let Some(at) = next {
-            let clock = self.clock.clone();
-            let timer = async move { clock.sleep_until(at).await };
-            let timer = ctx.spawn(timer.into_actor(self).map(|(), shard, ctx| {
-                shard.armed = None;
+        self.timer
+            .set(next, &self.clock, ctx, |shard: &mut Self, ctx| {
+                shard.timer.rang();
                 shard.tick(ctx);
-            }));
-            self.armed = Some((at, timer));
-        }
+            });
     }
 
     /// Lets a key go when the caches show what its runs wrote.

@@ -7,7 +7,7 @@ use std::{
 use http::Response;
 use http_body_util::Empty;
 use kube::client::DynBody;
-use tower::service_fn;
+use tower::{ServiceExt as _, service_fn};
 
 use super::*;
 
