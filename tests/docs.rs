@@ -9,13 +9,14 @@ use std::{
 };
 
 /// The crates the documentation names tests of, and where these are.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 9] = [
     ("", ""),
     ("it", "tests"),
     ("supervision", "framework/supervision"),
     ("workqueue", "framework/workqueue"),
     ("cache", "framework/cache"),
     ("boatswain", "framework/controller"),
+    ("dashboard", "framework/dashboard"),
     ("apisim", "framework/apisim"),
     ("podautoscaler", "controllers/podautoscaler"),
 ];

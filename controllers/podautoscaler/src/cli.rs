@@ -1,8 +1,8 @@
 //! The command line.
 
-use std::process::ExitCode;
+use std::{fmt::Display, net::SocketAddr, process::ExitCode};
 
-use boatswain::{Manager, ManagerArgs};
+use boatswain::{Manager, ManagerArgs, terminal};
 use clap::{Args, Parser, Subcommand};
 
 use crate::manifests::{self, Install};
@@ -22,6 +22,10 @@ pub struct Cli {
 enum Command {
     /// Run the controller until SIGTERM or Ctrl-C
     Run(Box<Run>),
+    /// Say why an object last ran, what was decided and written, when it runs next, and why it does not run now
+    Explain(Explain),
+    /// Watch a running manager: health, controllers, supervision tree
+    Top(Dashboard),
     /// Print the CustomResourceDefinition as YAML
     Crd,
     /// Print what installs the controller in a cluster: CRD, namespace, account, rights, Deployment
@@ -38,11 +42,40 @@ struct Run {
     embedded: bool,
 }
 
+/// Which running manager is asked.
+#[derive(Debug, Args)]
+struct Dashboard {
+    /// Address of the manager's dashboard, its own or that of a forwarded port
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8081",
+        env = "BOATSWAIN_DASHBOARD"
+    )]
+    dashboard: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+struct Explain {
+    /// Kind of the object, or name of the controller
+    kind: String,
+    /// The object
+    #[arg(value_name = "NAMESPACE/NAME")]
+    key: String,
+    #[command(flatten)]
+    dashboard: Dashboard,
+}
+
 impl Cli {
     /// Does what the command line asks for. Errors are printed as one line; the code is not zero then.
     pub fn run(self) -> ExitCode {
         match self.command {
             Command::Run(run) => run.run(),
+            Command::Explain(asked) => {
+                let told = terminal::explain(asked.dashboard.dashboard, &asked.kind, &asked.key);
+                print(told.map(|told| format!("{told}\n")))
+            }
+            Command::Top(asked) => print(terminal::top(asked.dashboard).map(|()| String::new())),
             Command::Crd => print(manifests::crd()),
             Command::Manifests(install) => print(manifests::manifests(&install)),
         }
@@ -61,20 +94,20 @@ impl Run {
     }
 }
 
-fn print(text: Result<String, manifests::PrintError>) -> ExitCode {
+fn print(text: Result<String, impl Display>) -> ExitCode {
     use std::io::{ErrorKind, Write as _, stdout};
     let written = match text {
         Ok(text) => match stdout().write_all(text.as_bytes()) {
             // a reader that has seen enough, such as head, is no failure
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| error.to_string()),
+            written => written.map_err(|error| format!("cannot print: {error}")),
         },
         Err(error) => Err(error.to_string()),
     };
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: cannot print: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }

@@ -81,6 +81,19 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The address for the dashboard is taken or not ours.
+    #[error(
+        "cannot listen on {address} for the dashboard: {source}; choose another with --dashboard-listen, or off"
+    )]
+    Dashboard {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The token of the dashboard cannot be used.
+    #[error(transparent)]
+    DashboardToken(#[from] boatswain_dashboard::GuardError),
     /// Threads or runtimes could not be created.
     #[error("cannot start threads: {0}")]
     Threads(#[from] io::Error),

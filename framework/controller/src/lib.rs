@@ -34,6 +34,7 @@ pub mod conditions;
 mod connection;
 mod context;
 mod crew;
+mod dashboard;
 mod dispatch;
 mod error;
 mod explain;
@@ -60,6 +61,8 @@ pub use boatswain_cache::{
     ReadError, Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers,
     StoreOptions, Transform, View, ViewError,
 };
+#[cfg(feature = "terminal")]
+pub use boatswain_dashboard::terminal;
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::{Lane, When, limit};
 pub use builder::{Controller, Watchable, Watches};
@@ -71,7 +74,10 @@ pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
 pub use leader::{Fenced, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
-pub use options::{LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, Span};
+pub use options::{
+    DashboardListen, DashboardOptions, LeaderOptions, LogFormat, ManagerArgs, Options,
+    OptionsError, Span,
+};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;

@@ -1,5 +1,6 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
+mod bridge;
 mod links;
 mod tree;
 
@@ -7,6 +8,7 @@ use std::{collections::HashSet, future::Future, net::TcpListener, process::ExitC
 
 use boatswain_cache::{InformerOptions, SharedInformers};
 use boatswain_supervision::{Clock, Entropy, Tree, TreeOptions};
+use bridge::Bridge;
 use clap::Parser;
 pub(crate) use links::Leader;
 use links::Links;
@@ -16,6 +18,7 @@ use crate::{
     assemble::{Runnable, Yard},
     connection::Connection,
     crew::Crew,
+    dashboard::Deck,
     dispatch::{Closing, ControllerHandle},
     error::{RunError, StartError},
     informers::{self, Informers},
@@ -173,6 +176,7 @@ impl Manager {
             entropy,
             crew: Crew::here(),
             listener: None,
+            bridge: None,
         };
         launch.launch(self.options, self.controllers).await
     }
@@ -236,6 +240,10 @@ fn run_to_end<S: Future<Output = &'static str>>(
                 Links::to_cluster(&options, leadership, &clock, [io.handle(), own.handle()]).await?
             }
         };
+        let bridge = match &options.dashboard {
+            Some(dashboard) => Bridge::open(dashboard)?,
+            None => None,
+        };
         let (mut crew, arbiters) = Crew::hire(shards);
         crew.pool = pool.as_ref().map(|pool| pool.handle().clone());
         let launch = Launch {
@@ -244,6 +252,7 @@ fn run_to_end<S: Future<Output = &'static str>>(
             entropy,
             crew,
             listener,
+            bridge,
         };
         let running = launch.launch(options, controllers).await?;
         started(running.observer());
@@ -269,6 +278,7 @@ struct Launch {
     entropy: Entropy,
     crew: Crew,
     listener: Option<TcpListener>,
+    bridge: Option<Bridge>,
 }
 
 impl Launch {
@@ -298,6 +308,7 @@ impl Launch {
             entropy,
             crew,
             listener,
+            bridge,
         } = self;
         let telemetry = Telemetry::default();
         let recorder = Recorder::default();
@@ -361,6 +372,7 @@ impl Launch {
             crew,
             informers: shared.clone(),
             listener: listener.map(Arc::new),
+            bridge: bridge.clone(),
             clock: clock.clone(),
         };
         let root = root(parts, branches);
@@ -381,7 +393,13 @@ impl Launch {
             informers: shared,
             controllers,
             leadership: leader.map(|leader| leader.leadership),
+            dashboard: bridge.as_ref().map(Bridge::address),
         };
+        if let Some(bridge) = &bridge {
+            let operator = tree.operator().clone();
+            let deck = Deck::new(observer.clone(), operator, roster);
+            bridge.dashboard.attach(Arc::new(deck));
+        }
         Ok(Running {
             tree,
             observer,

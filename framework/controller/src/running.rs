@@ -1,6 +1,6 @@
 //! A manager that runs: what it shows, and how it is stopped.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use boatswain_cache::{InformerStatus, SharedInformers, View};
 use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
@@ -28,6 +28,7 @@ pub struct Observer {
     pub(crate) informers: SharedInformers,
     pub(crate) controllers: Arc<[ControllerHandle]>,
     pub(crate) leadership: Option<Leadership>,
+    pub(crate) dashboard: Option<SocketAddr>,
 }
 
 impl Observer {
@@ -50,6 +51,11 @@ impl Observer {
     /// What is known of the lease that replicas are elected by; `None` where none are.
     pub fn lease(&self) -> Option<LeaseStatus> {
         self.leadership.as_ref().map(Leadership::status)
+    }
+
+    /// Where the dashboard is served; `None` where it is not.
+    pub fn dashboard(&self) -> Option<SocketAddr> {
+        self.dashboard
     }
 
     /// The supervision tree as it is now.

@@ -14,6 +14,10 @@ pub(crate) struct LimiterActor {
 
 impl LimiterActor {
     pub(crate) fn new(desks: Desks, own: Address<LimiterActor>, link: &Link) -> Self {
+        if let Some(desk) = desks.first() {
+            let core = desk.core.clone();
+            link.report("pacing", move || core.pacing.fact());
+        }
         Self {
             desks,
             own,

@@ -10,6 +10,7 @@ use std::{
 
 use boatswain_cache::Key;
 use boatswain_workqueue::{Delay, Pacer, limit::Bucket};
+use serde_json::{Value, json};
 
 use super::bell::Bell;
 
@@ -68,6 +69,12 @@ impl Pacing {
         self.count(&line);
         let lost = std::mem::take(&mut line.lost);
         (keys, line.pacer.next_due(), lost)
+    }
+
+    /// For the tree: retries that wait, and those of them whose backoff is over, which stand in line for a token.
+    pub(super) fn fact(&self) -> Value {
+        let in_line = self.line().pacer.in_line();
+        json!({ "retries": self.len.load(Relaxed), "in_line": in_line })
     }
 
     fn count(&self, line: &Line) {

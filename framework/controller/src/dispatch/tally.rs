@@ -258,6 +258,11 @@ impl Sums {
         self.nanos as f64 / S as f64
     }
 
+    /// How many were at or below each bound there is; bounds in seconds.
+    pub(crate) fn cumulated(&self) -> Vec<(f64, u64)> {
+        self.below(self.bounds)
+    }
+
     /// How many were at or below each of `bounds`, which are among those it was told by; bounds in seconds.
     pub(crate) fn below(&self, bounds: &[u64]) -> Vec<(f64, u64)> {
         let below = |bound: u64| {

@@ -9,11 +9,15 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Doing, Explanation, LastRun, Needs, Waits,
     cell::{Cell, State},
+    journal::Record,
 };
 use crate::{
     dispatch::{ControllerHandle, DispatchCore, Ending, ShardView, shard_of},
     sync::lock,
 };
+
+/// Runs of a key that are told of.
+const RUNS: usize = 10;
 
 /// Monotonic times as those of the wall, at one moment.
 struct Wall {
@@ -41,10 +45,7 @@ impl ControllerHandle {
     /// bytes.
     pub fn explain(&self, key: &Key) -> Explanation {
         let shard = shard_of(key, self.views.len());
-        let wall = Wall {
-            now: self.clock.now(),
-            wall: Timestamp::try_from(self.clock.wall()).unwrap_or(Timestamp::MAX),
-        };
+        let wall = self.wall();
         let mut told = Explanation {
             controller: self.name.clone(),
             key: key.clone(),
@@ -70,25 +71,13 @@ impl ControllerHandle {
             .as_ref()
             .filter(|record| record.ending == Ending::Undecodable);
         let undecodable = failed.map(|record| record.began);
-        told.last = record.map(|record| {
-            let heard = core.heards.newest(key, record.began);
-            LastRun {
-                id: record.id,
-                began: wall.at(record.began),
-                took: record.took,
-                causes: record.causes,
-                // of a run long ago nobody knows any more whether it was this that woke it
-                trigger: heard.filter(|_| record.id.is_some()).map(|heard| {
-                    let (source, object, version) = (heard.source, heard.object, heard.version);
-                    format!("{object} of {source} at version {version}")
-                }),
-                attempt: record.attempt,
-                seen: record.seen,
-                result: record.ending.label(),
-                text: record.text.map(String::from).or_else(|| error.clone()),
-                writes: record.writes,
-                written: record.written,
-            }
+        told.last = record.map(|record| LastRun {
+            text: record
+                .text
+                .clone()
+                .map(String::from)
+                .or_else(|| error.clone()),
+            ..told_of(record, &core, &wall)
         });
         let look = Look {
             core: &core,
@@ -115,9 +104,52 @@ impl ControllerHandle {
         told
     }
 
+    /// The last runs of `key` that are remembered whole, the newest first: ten at most. It asks no actor.
+    pub fn runs(&self, key: &Key) -> Vec<LastRun> {
+        let Some(core) = self.core.upgrade() else {
+            return Vec::new();
+        };
+        let wall = self.wall();
+        let records: Vec<_> = {
+            let journal = lock(&core.journals[shard_of(key, self.views.len())]);
+            journal.runs(key).take(RUNS).cloned().collect()
+        };
+        let told = records.into_iter();
+        told.map(|record| told_of(record, &core, &wall)).collect()
+    }
+
+    fn wall(&self) -> Wall {
+        Wall {
+            now: self.clock.now(),
+            wall: Timestamp::try_from(self.clock.wall()).unwrap_or(Timestamp::MAX),
+        }
+    }
+
     fn quarantined(&self, key: &Key) -> Option<String> {
         let mut lists = self.quarantines.iter();
         lists.find_map(|quarantine| quarantine.get(key))
+    }
+}
+
+/// A run in the words of those who ask.
+fn told_of(record: Record, core: &DispatchCore, wall: &Wall) -> LastRun {
+    let heard = core.heards.newest(&record.key, record.began);
+    LastRun {
+        id: record.id,
+        began: wall.at(record.began),
+        took: record.took,
+        causes: record.causes,
+        // of a run long ago nobody knows any more whether it was this that woke it
+        trigger: heard.filter(|_| record.id.is_some()).map(|heard| {
+            let (source, object, version) = (heard.source, heard.object, heard.version);
+            format!("{object} of {source} at version {version}")
+        }),
+        attempt: record.attempt,
+        seen: record.seen,
+        result: record.ending.label(),
+        text: record.text.map(String::from),
+        writes: record.writes,
+        written: record.written,
     }
 }
 

@@ -5,7 +5,10 @@ use std::time::Instant;
 use boatswain_cache::Key;
 use boatswain_workqueue::{Lane, Phase, Queue, Streak, Wait};
 
-use crate::{dispatch::ShardView, reconcile::Causes};
+use crate::{
+    dispatch::{ControllerHandle, ShardView, shard_of},
+    reconcile::Causes,
+};
 
 /// What it knows of a key that is not idle.
 #[derive(Clone, Debug)]
@@ -34,6 +37,23 @@ pub(crate) enum State {
     },
     Held,
     Parked,
+}
+
+/// What a key is doing in one word; `None` when it is idle.
+pub(crate) fn state_of(handle: &ControllerHandle, key: &Key) -> Option<&'static str> {
+    let view = handle.views.get(shard_of(key, handle.views.len()))?;
+    view.look(|queue| Some(word(&queue.state_of(key)?.phase)))
+}
+
+/// A phase in one word.
+pub(crate) fn word(phase: &Phase<'_>) -> &'static str {
+    match phase {
+        Phase::Queued => "queued",
+        Phase::Running { .. } => "running",
+        Phase::Waiting { .. } => "waiting",
+        Phase::Held => "held",
+        Phase::Parked { .. } => "parked",
+    }
 }
 
 impl Cell {

@@ -128,11 +128,38 @@ impl Journal {
 
     /// The last run of `key`, whole if it was lately.
     pub(crate) fn last(&self, key: &Key) -> Option<Record> {
-        let whole = self.whole.iter().rev().find(|record| record.key == *key);
+        let whole = self.runs(key).next();
         whole.cloned().or_else(|| {
             let past = self.past.get(key)?;
             Some(past.record(key, self.origin?))
         })
+    }
+
+    /// The runs of `key` that are remembered whole, the newest first.
+    pub(crate) fn runs(&self, key: &Key) -> impl Iterator<Item = &Record> {
+        let newest = self.whole.iter().rev();
+        newest.filter(move |record| record.key == *key)
+    }
+
+    /// Keys that failed and have not succeeded since.
+    pub(crate) fn failing(&self) -> Vec<Key> {
+        self.errors.keys().cloned().collect()
+    }
+
+    /// The keys of the longest of the runs that are remembered whole.
+    pub(crate) fn slowest(&self, limit: usize) -> Vec<Key> {
+        let mut runs: Vec<_> = self.whole.iter().map(|run| (run.took, &run.key)).collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        let mut keys: Vec<Key> = Vec::new();
+        for (_, key) in runs {
+            if keys.len() >= limit {
+                break;
+            }
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        keys
     }
 
     /// What the last failed run of `key` said, if it has not succeeded since.

@@ -14,6 +14,7 @@ use boatswain_workqueue::Lane;
 use jiff::Timestamp;
 
 pub(crate) use self::{
+    cell::{state_of, word},
     journal::Journal,
     news::{Heard, Heards},
     trail::{Logbook, Trail},

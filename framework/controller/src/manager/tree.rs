@@ -7,7 +7,7 @@ use boatswain_supervision::{
     Blocked, ChildSpec, Children, Clock, Intensity, Link, Mailbox, Strategy, SupervisorSpec,
 };
 
-use super::Leader;
+use super::{Bridge, Leader};
 use crate::{
     assemble::Branch,
     connection::{Connection, ConnectionActor},
@@ -29,6 +29,7 @@ pub(super) struct Parts {
     pub(super) crew: Crew,
     pub(super) informers: SharedInformers,
     pub(super) listener: Option<Arc<TcpListener>>,
+    pub(super) bridge: Option<Bridge>,
     pub(super) clock: Clock,
 }
 
@@ -76,6 +77,14 @@ pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                 let make = move |_: &Link| TelemetryActor::new(telemetry.clone(), listener.clone());
                 root.add(
                     ChildSpec::actor("telemetry", Mailbox::new(), make)
+                        .thread(parts.crew.telemetry.clone()),
+                );
+            }
+            if let Some(bridge) = &parts.bridge {
+                let bridge = bridge.clone();
+                let make = move |_: &Link| bridge.actor();
+                root.add(
+                    ChildSpec::actor("dashboard", Mailbox::new(), make)
                         .thread(parts.crew.telemetry.clone()),
                 );
             }

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{LeaderOptions, LogFormat, Options, Span};
+use super::{DashboardListen, DashboardOptions, LeaderOptions, LogFormat, Options, Span};
 use crate::{
     client::ClientLimits,
     leader::{LeaseTerms, TermsError},
@@ -43,6 +43,18 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "ADDR", env = "BOATSWAIN_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
+    /// Address to serve the dashboard on, or off [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR", env = "BOATSWAIN_DASHBOARD_LISTEN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dashboard_listen: Option<DashboardListen>,
+    /// Name the dashboard may be called by beside localhost; may be repeated
+    #[arg(long = "dashboard-host", value_name = "NAME", num_args = 1.., value_delimiter = ',', env = "BOATSWAIN_DASHBOARD_HOST")]
+    #[serde(rename = "dashboard-host", skip_serializing_if = "Vec::is_empty")]
+    pub dashboard_hosts: Vec<String>,
+    /// File with the token that actions on the dashboard need [default: it only shows]
+    #[arg(long, value_name = "PATH", env = "BOATSWAIN_DASHBOARD_TOKEN_FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dashboard_token_file: Option<PathBuf>,
     /// How long running reconciles may take to finish at a stop [default: 25s]
     #[arg(long, value_name = "TIME", env = "BOATSWAIN_GRACE_PERIOD")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,6 +177,12 @@ impl ManagerArgs {
             namespaces,
             workers: self.workers.or(below.workers),
             listen: self.listen.or(below.listen),
+            dashboard_listen: self.dashboard_listen.or(below.dashboard_listen),
+            dashboard_hosts: match self.dashboard_hosts.is_empty() {
+                true => below.dashboard_hosts,
+                false => self.dashboard_hosts,
+            },
+            dashboard_token_file: self.dashboard_token_file.or(below.dashboard_token_file),
             grace_period: self.grace_period.or(below.grace_period),
             patience: self.patience.or(below.patience),
             qps: self.qps.or(below.qps),
@@ -196,6 +214,7 @@ impl ManagerArgs {
         let of_lease = |time| elects.then_some(Span(time));
         self.over(Self {
             workers: Some(workers),
+            dashboard_listen: Some(DashboardListen::At(DashboardOptions::ADDRESS)),
             grace_period: Some(Span(grace)),
             patience: patience.map(Span),
             qps: Some(limits.qps),
@@ -302,6 +321,15 @@ impl TryFrom<ManagerArgs> for Options {
     fn try_from(args: ManagerArgs) -> Result<Self, OptionsError> {
         let args = args.with_file()?;
         let leader = args.leader()?;
+        let listen = args.dashboard_listen;
+        let dashboard = match listen.unwrap_or(DashboardListen::At(DashboardOptions::ADDRESS)) {
+            DashboardListen::Off => None,
+            DashboardListen::At(listen) => Some(DashboardOptions {
+                listen,
+                hosts: args.dashboard_hosts,
+                token_file: args.dashboard_token_file,
+            }),
+        };
         let default = Self::default();
         Ok(Self {
             kubeconfig: args.kubeconfig,
@@ -309,6 +337,7 @@ impl TryFrom<ManagerArgs> for Options {
             namespaces: args.namespaces,
             workers: args.workers.unwrap_or(default.workers),
             listen: args.listen,
+            dashboard,
             grace: args.grace_period.map_or(default.grace, |time| time.0),
             patience: args.patience.map_or(default.patience, |time| Some(time.0)),
             limits: ClientLimits {

@@ -1,6 +1,7 @@
 //! What can be set for a manager: plain values, and how they come from flags, the environment and a file.
 
 mod args;
+mod dashboard;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub use args::{ManagerArgs, OptionsError};
 use boatswain_cache::ConnectOptions;
+pub use dashboard::{DashboardListen, DashboardOptions};
 use serde::{Deserialize, Serialize};
 pub use span::Span;
 
@@ -27,6 +29,8 @@ pub struct Options {
     pub workers: usize,
     /// Where `/metrics`, `/healthz` and `/readyz` are served; nowhere by default.
     pub listen: Option<SocketAddr>,
+    /// Where the dashboard is served, and to whom; nowhere by default. Managers that take flags serve it on [`DashboardOptions::ADDRESS`].
+    pub dashboard: Option<DashboardOptions>,
     /// How long running reconciles may take to finish at a stop, 25 s by default.
     pub grace: Duration,
     /// How long anything may be inside one turn, or leave its messages, before it counts as blocked or hung, 30 s by default; absent: for ever.
@@ -63,6 +67,7 @@ impl Default for Options {
             namespaces: Vec::new(),
             workers: 4,
             listen: None,
+            dashboard: None,
             grace: Duration::from_secs(25),
             patience: Some(Duration::from_secs(30)),
             connections: ConnectOptions::default(),

@@ -28,16 +28,25 @@ impl Checks {
         all.push(Arc::new(checks));
     }
 
+    /// Those that fail, by name, and why.
+    pub(crate) fn failing(&self) -> Vec<(String, String)> {
+        let failing = self.look().into_iter();
+        failing
+            .filter_map(|(name, checked)| Some((name, checked.err()?)))
+            .collect()
+    }
+
+    fn look(&self) -> Vec<Checked> {
+        let checks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let checks = checks.clone();
+        checks.iter().flat_map(|check| check()).collect()
+    }
+
     /// Whether all pass, and a page in the manner of the API server's own `/readyz?verbose`, here called `name`.
     pub(crate) fn run(&self, name: &str) -> (bool, String) {
-        let checks = self
-            .0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
         let mut passes = true;
         let mut page = String::new();
-        for (check_name, checked) in checks.iter().flat_map(|check| check()) {
+        for (check_name, checked) in self.look() {
             // writing to a String cannot fail
             let _ = match checked {
                 Ok(()) => writeln!(page, "[+]{check_name} ok"),

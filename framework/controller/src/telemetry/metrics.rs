@@ -11,7 +11,7 @@ mod leadership;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use controllers::{ControllerMetrics, Roster, register_controllers};
+pub(crate) use controllers::{ControllerMetrics, ERRORS, Roster, Seen, register_controllers};
 use families::{Families, Scraped};
 pub(crate) use informers::register_informers;
 pub(crate) use leadership::register_leadership;

@@ -7,6 +7,6 @@ mod metrics;
 pub(crate) use actor::{Telemetry, TelemetryActor, bind};
 pub(crate) use checks::Checks;
 pub(crate) use metrics::{
-    ControllerMetrics, Roster, register_controllers, register_informers, register_leadership,
-    register_recorder,
+    ControllerMetrics, ERRORS, Roster, Seen, register_controllers, register_informers,
+    register_leadership, register_recorder,
 };

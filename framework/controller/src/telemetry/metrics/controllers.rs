@@ -32,6 +32,12 @@ impl Roster {
         meters.retain(|meters| meters.strong_count() > 0);
         meters.iter().filter_map(Weak::upgrade).collect()
     }
+
+    /// Each of them at this moment.
+    pub(crate) fn seen(&self, now: Instant) -> Vec<Seen> {
+        let seen = |meters: &Arc<Meters>| Seen::of(meters, now);
+        self.present().iter().map(seen).collect()
+    }
 }
 
 /// What a controller counts; its series end with the last clone.
@@ -206,26 +212,22 @@ pub(crate) fn register_controllers(
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
     let (roster, clock) = (roster.clone(), clock.clone());
-    let read = move || {
-        let now = clock.now();
-        let seen = |meters: &Arc<Meters>| Seen::of(meters, now);
-        roster.present().iter().map(seen).collect()
-    };
+    let read = move || roster.seen(clock.now());
     registry.register(Box::new(Scraped::<Vec<Seen>>::new(families, read)?))
 }
 
 /// A controller at the scrape.
-struct Seen {
-    controller: String,
-    totals: Totals,
-    counts: Counts,
+pub(crate) struct Seen {
+    pub(crate) controller: String,
+    pub(crate) totals: Totals,
+    pub(crate) counts: Counts,
     /// How long the head of each lane has been ready.
-    oldest: [Duration; 3],
+    pub(crate) oldest: [Duration; 3],
     /// How long what runs has been running.
-    running: Vec<Duration>,
+    pub(crate) running: Vec<Duration>,
     paused: bool,
-    degraded: bool,
-    concurrency: usize,
+    pub(crate) degraded: bool,
+    pub(crate) concurrency: usize,
     rare: [u64; Rare::ALL.len()],
     barrier: Sums,
 }
@@ -280,7 +282,8 @@ const RESULTS: [(&str, &[Ending]); 4] = [
     ("requeue", &[Ending::Retry, Ending::Conflict]),
     ("error", ERRORS),
 ];
-const ERRORS: &[Ending] = &[
+/// Results that count as errors, as controller-runtime has it.
+pub(crate) const ERRORS: &[Ending] = &[
     Ending::Error,
     Ending::GiveUp,
     Ending::Permanent,

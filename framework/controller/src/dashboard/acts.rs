@@ -1,0 +1,140 @@
+//! What people ask for through the dashboard.
+
+use std::time::Duration;
+
+use boatswain_cache::Key;
+use boatswain_dashboard::{Action, Refused};
+use boatswain_supervision::{NodeSnapshot, NodeSort, Strategy};
+use boatswain_workqueue::Lane;
+use futures::{FutureExt as _, future::BoxFuture};
+
+use super::Deck;
+use crate::{dispatch::ControllerHandle, logging};
+
+/// How long somebody who asks for a restart waits for its end; it goes on beyond that.
+const WAIT: Duration = Duration::from_secs(10);
+/// Objects that are told by an Event what was asked for all of them at once.
+const TOLD: usize = 100;
+
+pub(super) fn act(deck: Deck, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
+    match action {
+        Action::Restart { path } => restart(deck, path).boxed(),
+        action => std::future::ready(at_once(&deck, action)).boxed(),
+    }
+}
+
+fn at_once(deck: &Deck, action: Action) -> Result<String, Refused> {
+    let find = |name: &str| {
+        let found = deck.observer().controller(name);
+        let unknown = || Refused::Unknown(format!("there is no controller {name}"));
+        found.cloned().ok_or_else(unknown)
+    };
+    match action {
+        Action::Requeue { controller, key } => {
+            let controller = find(&controller)?;
+            let key = super::key(&key);
+            // ends its wait, and runs it if it had none
+            controller.promote(&key, Lane::User);
+            controller.enqueue(&key);
+            controller.tell(&key, "Requeued", "Asked to run now, through the dashboard");
+            Ok(format!("{key} of {} runs now", controller.name()))
+        }
+        Action::Unpark {
+            controller, key, q, ..
+        } => unpark(&find(&controller)?, key.as_deref(), q.as_deref()),
+        Action::Pause { controller, reason } => {
+            let controller = find(&controller)?;
+            let by = match reason.trim() {
+                "" => "the dashboard".to_owned(),
+                reason => format!("the dashboard: {reason}"),
+            };
+            controller.pause(by);
+            Ok(format!("{} is paused", controller.name()))
+        }
+        Action::Resume { controller } => {
+            let controller = find(&controller)?;
+            controller.resume();
+            Ok(format!("{} goes on", controller.name()))
+        }
+        Action::LogLevel { filter } => {
+            logging::set_filter(&filter).map_err(Refused::Impossible)?;
+            Ok(format!("what is logged now: {filter}"))
+        }
+        Action::Restart { path } => Err(Refused::Unknown(path)),
+    }
+}
+
+fn unpark(
+    controller: &ControllerHandle,
+    key: Option<&str>,
+    q: Option<&str>,
+) -> Result<String, Refused> {
+    let parked = controller.parked().into_iter().map(|parked| parked.key);
+    let meant: Vec<Key> = match (key, q) {
+        (Some(key), _) => parked.filter(|parked| parked.as_str() == key).collect(),
+        (None, Some(q)) => parked
+            .filter(|parked| parked.as_str().contains(q))
+            .collect(),
+        (None, None) => parked.collect(),
+    };
+    if let (Some(key), true) = (key, meant.is_empty()) {
+        let why = format!("{key} of {} is not parked", controller.name());
+        return Err(Refused::Impossible(why));
+    }
+    for key in &meant {
+        controller.unpark(key);
+    }
+    for key in meant.iter().take(TOLD) {
+        controller.tell(key, "Unparked", "Unparked through the dashboard");
+    }
+    Ok(match &meant[..] {
+        [key] => format!("{key} of {} is unparked", controller.name()),
+        keys => format!("{} keys of {} are unparked", keys.len(), controller.name()),
+    })
+}
+
+/// Stops the actor in good order and starts it again. One whose siblings depend on it is restarted with all of them.
+async fn restart(deck: Deck, path: String) -> Result<String, Refused> {
+    let tree = deck.observer().snapshot();
+    let Some(root) = &tree.root else {
+        return Err(Refused::Impossible("the manager has ended".into()));
+    };
+    let path = meant(root, &path)?;
+    let (operator, target) = (deck.0.operator.clone(), path.clone());
+    // whoever asked may go away in between
+    let restarted = tokio::spawn(async move {
+        let stopped = operator.terminate_child(&target).await;
+        stopped.map_err(|error| Refused::Impossible(error.to_string()))?;
+        let started = operator.restart_child(&target).await;
+        started.map_err(|error| Refused::Impossible(error.to_string()))
+    });
+    let clock = deck.observer().clock.clone();
+    tokio::select! {
+        restarted = restarted => match restarted {
+            Ok(restarted) => restarted.map(|()| format!("{path} was restarted")),
+            Err(error) => Err(Refused::Impossible(error.to_string())),
+        },
+        () = clock.sleep(WAIT) => Ok(format!("{path} is being stopped, and is started again then")),
+    }
+}
+
+/// What has to be restarted so that the node at `path` is: itself where its supervisor restarts one for one, else the group it belongs to.
+fn meant(root: &NodeSnapshot, path: &str) -> Result<String, Refused> {
+    if root.find(path).is_none() {
+        return Err(Refused::Unknown(format!("there is nothing at {path}")));
+    }
+    let mut path = path;
+    loop {
+        let Some((above, _)) = path.rsplit_once('/') else {
+            let why = "the root is restarted by restarting the process";
+            return Err(Refused::Impossible(why.into()));
+        };
+        let strategy = root.find(above).map(|above| above.kind);
+        match strategy {
+            Some(NodeSort::Supervisor { strategy, .. }) if strategy != Strategy::OneForOne => {
+                path = above;
+            }
+            _ => return Ok(path.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the dashboard asks a controller's handle for, beyond what everybody may.
+
+use boatswain_cache::{Key, Kind};
+
+use crate::{
+    dispatch::ControllerHandle,
+    recorder::{Note, Severity},
+    sync::lock,
+};
+
+impl ControllerHandle {
+    /// The kind it reconciles; none after the end.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        let stores = self.core.upgrade()?.runner.stores();
+        stores.first().map(|core| core.kind().clone())
+    }
+
+    /// The keys of every object it sees.
+    pub(super) fn objects(&self) -> Vec<Key> {
+        let core = self.core.upgrade();
+        core.map_or_else(Vec::new, |core| core.runner.keys())
+    }
+
+    /// Keys whose last runs failed.
+    pub(super) fn failing(&self) -> Vec<Key> {
+        let core = self.core.upgrade();
+        let journals = core.iter().flat_map(|core| &core.journals);
+        journals
+            .flat_map(|journal| lock(journal).failing())
+            .collect()
+    }
+
+    /// The keys of the longest of those runs that are remembered whole.
+    pub(super) fn slowest(&self, limit: usize) -> Vec<Key> {
+        let core = self.core.upgrade();
+        let journals = core.iter().flat_map(|core| &core.journals);
+        journals
+            .flat_map(|journal| lock(journal).slowest(limit))
+            .collect()
+    }
+
+    /// Tells on the object of `key`, if there is one, what was done.
+    pub(super) fn tell(&self, key: &Key, reason: &'static str, note: &str) {
+        let Some(core) = self.core.upgrade() else {
+            return;
+        };
+        let Some(regarding) = core.runner.reference(key) else {
+            return;
+        };
+        let at = self.clock.wall();
+        core.surroundings.recorder.publish(Note {
+            regarding,
+            severity: Severity::Normal,
+            reason,
+            note: note.to_owned(),
+            controller: self.name.clone(),
+            at: jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX),
+        });
+    }
+}

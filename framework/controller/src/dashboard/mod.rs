@@ -1,0 +1,141 @@
+//! What the dashboard shows of a manager, and how it does what people ask for. No actor is asked.
+
+mod acts;
+mod handle;
+mod keys;
+mod views;
+
+use std::sync::Arc;
+
+use boatswain_cache::Key;
+use boatswain_dashboard::{
+    Action, ControllerView, InformerView, KeyQuery, KeyRow, KeyView, Keys, LeaseView, Parked,
+    Process, Refused, Source, Top,
+};
+use boatswain_supervision::{Events, Operator, TreeSnapshot};
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+use crate::{dispatch::ControllerHandle, leader::hostname, running::Observer, telemetry::Roster};
+
+/// A manager as its dashboard sees it.
+#[derive(Clone)]
+pub(crate) struct Deck(Arc<Inner>);
+
+struct Inner {
+    observer: Observer,
+    operator: Operator,
+    roster: Roster,
+    process: Process,
+}
+
+impl Deck {
+    pub(crate) fn new(observer: Observer, operator: Operator, roster: Roster) -> Self {
+        let program = std::env::current_exe().ok();
+        let name = program
+            .as_deref()
+            .and_then(|path| path.file_stem())
+            .map_or_else(|| "boatswain".into(), |name| name.to_string_lossy().into());
+        let since = Timestamp::try_from(observer.clock.wall()).unwrap_or(Timestamp::MAX);
+        let process = Process {
+            name,
+            host: hostname(),
+            since_ms: views::ms(since),
+        };
+        Self(Arc::new(Inner {
+            observer,
+            operator,
+            roster,
+            process,
+        }))
+    }
+
+    fn observer(&self) -> &Observer {
+        &self.0.observer
+    }
+
+    /// The controller called so, or all.
+    fn controllers(&self, name: Option<&str>) -> Vec<ControllerHandle> {
+        let all = self.observer().controllers().iter();
+        let meant = all.filter(|one| name.is_none_or(|name| one.name() == name));
+        meant.cloned().collect()
+    }
+}
+
+/// The key that is written so.
+fn key(text: &str) -> Key {
+    match text.split_once('/') {
+        Some((namespace, name)) => Key::new(Some(namespace), name),
+        None => Key::new(None, text),
+    }
+}
+
+impl Source for Deck {
+    fn process(&self) -> Process {
+        self.0.process.clone()
+    }
+
+    fn tree(&self) -> TreeSnapshot {
+        self.observer().snapshot()
+    }
+
+    fn events(&self) -> Events {
+        self.observer().tree.events()
+    }
+
+    fn controllers(&self) -> Vec<ControllerView> {
+        let now = self.observer().clock.now();
+        let seen = self.0.roster.seen(now);
+        let all = self.controllers(None);
+        all.iter()
+            .map(|one| {
+                let seen = seen.iter().find(|seen| seen.controller == one.name());
+                views::controller(one, seen)
+            })
+            .collect()
+    }
+
+    fn informers(&self) -> Vec<InformerView> {
+        let now = self.observer().clock.now();
+        let cores = self.observer().informers.cores().into_iter();
+        let cores = cores.filter(|core| !core.retired());
+        cores
+            .map(|core| views::informer(core.selection(), core.status(now)))
+            .collect()
+    }
+
+    fn lease(&self) -> Option<LeaseView> {
+        self.observer().lease().map(views::lease)
+    }
+
+    fn unready(&self) -> Vec<(String, String)> {
+        let telemetry = &self.observer().telemetry;
+        let mut failing = telemetry.ready.failing();
+        // informers say more themselves
+        failing.retain(|(name, _)| !name.starts_with("informer"));
+        failing
+    }
+
+    fn keys(&self, query: &KeyQuery) -> Keys {
+        keys::search(&self.controllers(query.controller.as_deref()), query)
+    }
+
+    fn top(&self, top: Top, controller: Option<&str>, limit: usize) -> Vec<KeyRow> {
+        keys::top(&self.controllers(controller), top, limit)
+    }
+
+    fn explain(&self, controller: &str, name: &str) -> Option<KeyView> {
+        let controller = self.observer().controller(controller)?;
+        let key = key(name);
+        let runs = controller.runs(&key);
+        Some(views::explained(controller.explain(&key), runs))
+    }
+
+    fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Parked {
+        keys::parked(&self.controllers(controller), q, limit)
+    }
+
+    fn act(&self, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
+        acts::act(self.clone(), action)
+    }
+}

@@ -1,0 +1,117 @@
+// What people ask for: unlocked by a token that is kept in this page's memory only, confirmed one by one.
+import { $, h, text } from "./dom.js";
+
+let token = null;
+let allowed = false;
+const listeners = [];
+
+export const unlocked = () => token !== null;
+export const onLock = (listener) => listeners.push(listener);
+
+export function allow(actions) {
+  allowed = actions;
+  $("lock").hidden = !allowed;
+  $("loglevel").hidden = !unlocked();
+  $("unpark-all").hidden = !unlocked();
+  text($("lock"), unlocked() ? "Lock actions" : "Unlock actions");
+}
+
+function changed() {
+  allow(allowed);
+  for (const listener of listeners) listener();
+}
+
+export function toast(words, bad = false) {
+  const element = h("div", { class: bad ? "toast bad" : "toast" }, words);
+  $("toasts").append(element);
+  setTimeout(() => element.remove(), bad ? 9000 : 5000);
+}
+
+function post(action, body, bearer) {
+  return fetch(`/api/v1/actions/${action}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${bearer}` },
+    body: JSON.stringify(body),
+  });
+}
+
+async function complaint(answer) {
+  try { return (await answer.json()).error; } catch { return answer.statusText; }
+}
+
+/** Asks in a dialog; `check` may refuse by returning words. Gives what was typed, or null. */
+export function ask({ title, words, label, secret, value, yes, check }) {
+  const dialog = $("ask");
+  const input = $("ask-input");
+  text($("ask-title"), title);
+  text($("ask-text"), words);
+  text($("ask-error"), "");
+  text($("ask-yes"), yes ?? "Yes");
+  $("ask-label").hidden = !label;
+  text($("ask-label").firstElementChild, label ?? "");
+  input.type = secret ? "password" : "text";
+  input.value = value ?? "";
+  dialog.returnValue = "no";
+  return new Promise((resolve) => {
+    const form = dialog.querySelector("form");
+    const submit = async (event) => {
+      if (event.submitter?.value === "no") return;
+      event.preventDefault();
+      const refusal = await check?.(input.value);
+      if (refusal) return text($("ask-error"), refusal);
+      dialog.close("yes");
+    };
+    form.addEventListener("submit", submit);
+    dialog.addEventListener("close", () => {
+      form.removeEventListener("submit", submit);
+      const typed = input.value;
+      input.value = "";
+      resolve(dialog.returnValue === "yes" ? typed : null);
+    }, { once: true });
+    dialog.showModal();
+  });
+}
+
+async function unlock() {
+  if (unlocked()) {
+    token = null;
+    return changed();
+  }
+  const given = await ask({
+    title: "Unlock actions", words: "The token is in the file that --dashboard-token-file names. This page keeps it in memory until it is closed.",
+    label: "Token", secret: true, yes: "Unlock",
+    check: async (typed) => {
+      const answer = await post("verify", {}, typed);
+      return answer.ok ? null : complaint(answer);
+    },
+  });
+  if (given !== null) {
+    token = given;
+    changed();
+  }
+}
+
+/** Does something after a confirmation. */
+export async function act(action, body, { title, words, yes, label, field, value }) {
+  const typed = await ask({ title, words, yes, label, value });
+  if (typed === null) return;
+  if (field) body = { ...body, [field]: typed };
+  try {
+    const answer = await post(action, body, token);
+    if (answer.ok) toast((await answer.json()).done);
+    else toast(await complaint(answer), true);
+  } catch (error) {
+    toast(`It is not known whether that was done: ${error.message}`, true);
+  }
+}
+
+export const requeue = (controller, key) => act("requeue", { controller, key }, { title: "Run now?", words: `${key} of ${controller} runs as soon as a worker is free, whatever it waits for.`, yes: "Run now" });
+export const unpark = (controller, key) => act("unpark", { controller, key }, { title: "Unpark?", words: `${key} of ${controller} runs again, as one that has never failed.`, yes: "Unpark" });
+export const restart = (path) => act("restart", { path }, { title: "Restart?", words: `${path} is stopped in good order and started again. Siblings that depend on it are restarted with it.`, yes: "Restart" });
+export const pause = (controller) => act("pause", { controller }, { title: "Pause?", words: `No run of ${controller} begins until it is resumed. What runs goes on; keys are collected.`, yes: "Pause", label: "Why, for whoever wonders", field: "reason" });
+export const resume = (controller) => act("resume", { controller }, { title: "Resume?", words: `Runs of ${controller} begin again.`, yes: "Resume" });
+
+export function start() {
+  $("lock").addEventListener("click", unlock);
+  $("loglevel").addEventListener("click", () => act("log-level", {}, { title: "What is logged", words: "A level, or directives as in RUST_LOG, until the process ends.", yes: "Set", label: "Filter", field: "filter", value: "info,kube_client=off" }));
+}

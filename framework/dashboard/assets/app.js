@@ -1,0 +1,139 @@
+// The page: one stream of pictures, and the view that the address names.
+import { $, ago, attr, cls, h, keyed, now, setNow, text } from "./dom.js";
+import * as actions from "./actions.js";
+import * as controllers from "./controllers.js";
+import * as keys from "./keys.js";
+import * as tree from "./tree.js";
+
+const VIEWS = ["tree", "controllers", "keys", "parked", "informers"];
+/** Without a picture for so long the stream is given up and opened anew. */
+const SILENCE = 5000;
+
+let view = "tree";
+let seen = null;
+let stream = null;
+let heard = Date.now();
+let allTroubles = false;
+
+function connect() {
+  stream?.close();
+  heard = Date.now();
+  stream = new EventSource("/api/v1/stream");
+  stream.addEventListener("open", () => controllers.fetchHistory().catch(() => {}));
+  stream.addEventListener("overview", (event) => {
+    heard = Date.now();
+    seen = JSON.parse(event.data);
+    setNow(seen.at_ms);
+    cls($("link"), "link live");
+    text($("link"), "live");
+    $("health").classList.remove("stale");
+    // what nobody sees need not be drawn
+    if (!document.hidden) paint();
+  });
+}
+
+function watch() {
+  const silent = Date.now() - heard;
+  if (silent < SILENCE) return;
+  cls($("link"), "link lost");
+  text($("link"), "connection lost, trying again");
+  $("health").classList.add("stale");
+  connect();
+}
+
+function health() {
+  const { level, line, troubles } = seen.health;
+  const first = troubles[0];
+  cls($("health"), `health ${level}`);
+  text($("health-icon"), { ok: "✓", notice: "i", warning: "!", critical: "✕" }[level]);
+  const title = $("health-line");
+  const to = first ? place(first) : null;
+  if (title.dataset.line !== line) {
+    title.dataset.line = line;
+    title.replaceChildren(to ? h("a", { href: to }, line) : line);
+  }
+  const actors = (node) => 1 + node.children.reduce((sum, child) => sum + actors(child), 0);
+  const calm = `${seen.controllers.length} controller${seen.controllers.length === 1 ? "" : "s"}, ${seen.informers.length} informer${seen.informers.length === 1 ? "" : "s"}, ${seen.tree.root ? actors(seen.tree.root) : 0} actors`;
+  text($("health-why"), first ? [first.why, `since ${ago(first.since_ms).replace(/ ago$/, "")}`].filter(Boolean).join(" — ") : calm);
+  keyed($("troubles"), troubles.slice(1, allTroubles ? troubles.length : 4), (one) => one.id, () => h("li", null, h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "what" }, h("a")), h("span", { class: "muted" }), h("span", { class: "why" })), (element, one) => {
+    const [dot, what, since, why] = element.children;
+    cls(element, one.level);
+    text(dot, { notice: "i", warning: "!", critical: "✕" }[one.level] ?? "");
+    const link = what.firstChild;
+    text(link, one.what);
+    attr(link, "href", place(one));
+    text(since, `since ${ago(one.since_ms).replace(/ ago$/, "")}`);
+    text(why, one.why);
+  });
+  $("troubles-more").hidden = troubles.length <= 4;
+  text($("troubles-more"), allTroubles ? "Show fewer" : `${troubles.length - 4} more`);
+  document.title = level === "ok" || level === "notice" ? `✓ ${seen.process.name}` : `${level === "critical" ? "✕" : "!"} ${line}`;
+}
+
+/** Where a trouble is to be seen. */
+function place(trouble) {
+  if (trouble.id.startsWith("parked:")) return "#/parked";
+  if (trouble.id.startsWith("informer:") || trouble.id.startsWith("unreadable:") || trouble.id === "lease") return "#/informers";
+  if (trouble.id.startsWith("errors:")) return "#/keys?state=top:failing";
+  if (trouble.id.startsWith("queue:")) return "#/controllers";
+  if (trouble.id.startsWith("run:")) return "#/keys?state=running";
+  return trouble.path ? `#/tree/${encodeURIComponent(trouble.path)}` : "#/tree";
+}
+
+let rounds = 0;
+function paint() {
+  if (!seen) return;
+  text($("process"), seen.process.name);
+  text($("host"), seen.process.host);
+  actions.allow(seen.actions);
+  health();
+  controllers.tell(seen);
+  keys.tell(seen);
+  if (view === "tree") tree.show(seen);
+  if (view === "controllers") controllers.show();
+  if (view === "informers") controllers.showInformers();
+  if (rounds++ % 2 === 0) refresh();
+}
+
+/** What is asked for beside the stream, while it is looked at. */
+function refresh() {
+  const done = view === "tree" ? tree.fetchKeys() : view === "keys" ? Promise.all([keys.search(), keys.explain()]) : view === "parked" ? keys.parked() : null;
+  // the stream says that the connection is lost
+  done?.catch(() => {});
+}
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  view = VIEWS.includes(name) ? name : "tree";
+  for (const one of VIEWS) $(`view-${one}`).hidden = one !== view;
+  for (const link of document.querySelectorAll(".tabs a")) attr(link, "aria-current", link.hash.startsWith(`#/${view}`) ? "page" : null);
+  if (view === "tree" && rest.length) tree.reveal(rest.join("/"));
+  if (view === "keys") {
+    keys.route(new URLSearchParams(query ?? ""));
+    keys.choose(rest.length > 1 ? rest[0] : null, rest.slice(1).join("/"));
+  }
+  paint();
+  refresh();
+}
+
+actions.start();
+actions.onLock(() => {
+  tree.relock();
+  paint();
+  refresh();
+});
+$("troubles-more").addEventListener("click", () => {
+  allTroubles = !allTroubles;
+  health();
+});
+keys.start();
+tree.start();
+window.addEventListener("hashchange", route);
+document.addEventListener("visibilitychange", () => document.hidden || paint());
+setInterval(() => {
+  watch();
+  if (view === "tree" && !document.hidden) tree.tick();
+}, 250);
+route();
+connect();

@@ -1,0 +1,167 @@
+//! What outlives the dashboard's actor: the source, the last picture, the history.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::SystemTime,
+};
+
+use boatswain_supervision::{Clock, Event, Events};
+use bytes::Bytes;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    health::{Memory, judge},
+    history::History,
+    server::READERS,
+    source::Source,
+    view::{Controllers, Health, Overview},
+};
+
+/// Events of the tree that are kept.
+const EVENTS: usize = 50;
+
+/// The dashboard of one process; cheap to clone.
+#[derive(Clone)]
+pub struct Dashboard(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    source: OnceLock<Arc<dyn Source>>,
+    state: Mutex<State>,
+    shown: watch::Sender<Option<Arc<Picture>>>,
+    readers: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    history: History,
+    memory: Memory,
+    events: VecDeque<Event>,
+}
+
+/// The overview of one moment; its JSON is made once, and only if somebody reads it.
+pub(crate) struct Picture {
+    pub(crate) overview: Overview,
+    frame: OnceLock<Bytes>,
+}
+
+impl Picture {
+    /// As an event of the stream.
+    pub(crate) fn frame(&self) -> Bytes {
+        let frame = self.frame.get_or_init(|| {
+            let at = self.overview.at_ms;
+            // of plain data nothing can fail
+            let json = serde_json::to_string(&self.overview).unwrap_or_default();
+            format!("event: overview\nid: {at}\ndata: {json}\n\n").into()
+        });
+        frame.clone()
+    }
+}
+
+impl Dashboard {
+    /// One that has nothing to show yet.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            source: OnceLock::new(),
+            state: Mutex::default(),
+            shown: watch::Sender::new(None),
+            readers: Arc::new(Semaphore::new(READERS)),
+        }))
+    }
+
+    /// Says what to look at; only the first call counts. Until then requests are told to come back.
+    pub fn attach(&self, source: Arc<dyn Source>) {
+        let _ = self.0.source.set(source);
+    }
+
+    pub(crate) fn source(&self) -> Option<&Arc<dyn Source>> {
+        self.0.source.get()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(crate) fn readers(&self) -> &Arc<Semaphore> {
+        &self.0.readers
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        let since = self.0.clock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        let millis = since.unwrap_or_default().as_millis();
+        u64::try_from(millis).unwrap_or(u64::MAX)
+    }
+
+    /// Takes a picture and shows it to all readers. `actions` says whether people may ask for something.
+    pub(crate) fn look(&self, actions: bool) {
+        let Some(source) = self.source() else { return };
+        let at_ms = self.now_ms();
+        let mut state = self.state();
+        let State {
+            history,
+            memory,
+            events,
+        } = &mut *state;
+        let mut controllers = source.controllers();
+        history.tell(&mut controllers, at_ms);
+        let mut overview = Overview {
+            at_ms,
+            health: Health::default(),
+            process: source.process(),
+            actions,
+            tree: source.tree(),
+            events: events.iter().cloned().collect(),
+            controllers,
+            informers: source.informers(),
+            lease: source.lease(),
+        };
+        overview.health = judge(&overview, source.unready(), history, memory);
+        drop(state);
+        let picture = Picture {
+            overview,
+            frame: OnceLock::new(),
+        };
+        self.0.shown.send_replace(Some(Arc::new(picture)));
+    }
+
+    /// Writes down what happens in the tree, until the future is dropped.
+    pub(crate) async fn listen(&self, mut events: Events) {
+        while let Some(event) = events.next().await {
+            // of those that were missed there are newer ones
+            let Ok(event) = event else { continue };
+            let events = &mut self.state().events;
+            if events.len() >= EVENTS {
+                events.pop_front();
+            }
+            events.push_back(event);
+        }
+    }
+
+    /// The newest picture.
+    pub(crate) fn picture(&self) -> Option<Arc<Picture>> {
+        self.0.shown.borrow().clone()
+    }
+
+    /// This picture and those that follow; who is slow misses some.
+    pub(crate) fn pictures(&self) -> watch::Receiver<Option<Arc<Picture>>> {
+        self.0.shown.subscribe()
+    }
+
+    /// The controllers with their last minutes.
+    pub(crate) fn controllers(&self) -> Option<Controllers> {
+        let controllers = self.picture()?.overview.controllers.clone();
+        let history = self.state().history.read();
+        Some(Controllers {
+            controllers,
+            history,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // what a panic left is at worst a second old
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

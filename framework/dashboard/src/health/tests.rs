@@ -1,0 +1,119 @@
+use boatswain_supervision::TreeSnapshot;
+use serde_json::json;
+
+use super::*;
+use crate::view::{InformerView, ShutView};
+
+fn actor(path: &str, state: serde_json::Value) -> serde_json::Value {
+    json!({
+        "path": path, "id": path.rsplit('/').next(), "kind": { "type": "actor" }, "state": state, "thread": "main", "incarnation": 2,
+        "restarts": 1, "streak": 3, "significant": false, "last_exit": { "exit": "panic", "message": "boom", "location": null }, "uptime_ms": 5,
+        "inbox": 0, "inbox_high_water": 0, "handled": 0, "facts": {}, "degraded": null, "children": [],
+    })
+}
+
+fn overview(at_ms: u64, state: serde_json::Value) -> Overview {
+    let mut root = actor("root", json!({ "state": "running" }));
+    root["children"] = json!([actor("root/events", state)]);
+    let tree = json!({ "root": root, "left_behind": [], "tasks": 1 });
+    let tree: TreeSnapshot = serde_json::from_value(tree).expect("a tree");
+    Overview {
+        at_ms,
+        health: Health::default(),
+        process: Default::default(),
+        actions: false,
+        tree,
+        events: Vec::new(),
+        controllers: Vec::new(),
+        informers: Vec::new(),
+        lease: None,
+    }
+}
+
+fn judged(seen: &Overview, memory: &mut Memory) -> Health {
+    judge(seen, Vec::new(), &History::default(), memory)
+}
+
+#[test]
+fn a_quiet_tree_is_well() {
+    let seen = overview(1_000, json!({ "state": "running" }));
+    let health = judged(&seen, &mut Memory::default());
+    assert_eq!((health.level, health.troubles.len()), (Level::Ok, 0));
+    assert!(health.line.starts_with("All is well"), "{}", health.line);
+}
+
+#[test]
+fn what_fails_is_named_with_cause_and_since_its_first_failure() {
+    let mut memory = Memory::default();
+    let failing = json!({ "state": "backoff", "until_ms": 800 });
+    judged(&overview(1_000, failing.clone()), &mut memory);
+    // it works for a moment, then fails again
+    judged(&overview(5_000, json!({ "state": "running" })), &mut memory);
+    let health = judged(&overview(9_000, failing.clone()), &mut memory);
+    let trouble = &health.troubles[0];
+    assert_eq!(trouble.path.as_deref(), Some("root/events"));
+    assert_eq!(trouble.since_ms, 1_000, "a short calm is no end");
+    assert!(trouble.why.contains("boom"), "{trouble:?}");
+    assert!(health.line.contains("3 times in a row"), "{}", health.line);
+    judged(
+        &overview(60_000, json!({ "state": "running" })),
+        &mut memory,
+    );
+    let again = judged(&overview(61_000, failing), &mut memory);
+    assert_eq!(again.troubles[0].since_ms, 61_000, "a long calm is");
+}
+
+#[test]
+fn the_worst_comes_first_then_the_oldest() {
+    let mut seen = overview(100_000, json!({ "state": "blocked" }));
+    seen.informers.push(InformerView {
+        name: "pods,*".into(),
+        degraded: Some("cannot list pods: forbidden".into()),
+        ..InformerView::default()
+    });
+    seen.controllers.push(ControllerView {
+        name: "scaler".into(),
+        parked: 2,
+        shut: Some(ShutView {
+            state: "paused".into(),
+            why: "paused by ann".into(),
+            since_ms: Some(70_000),
+        }),
+        ..ControllerView::default()
+    });
+    let health = judge(
+        &seen,
+        vec![("api-server".into(), "no answer".into())],
+        &History::default(),
+        &mut Memory::default(),
+    );
+    assert_eq!(health.level, Level::Critical);
+    let what: Vec<_> = health.troubles.iter().map(|t| t.id.as_str()).collect();
+    assert_eq!(
+        what,
+        [
+            "node:root/events",
+            "informer:pods,*",
+            "parked:scaler",
+            "ready:api-server",
+            "shut:scaler"
+        ]
+    );
+    assert_eq!(health.troubles[4].since_ms, 70_000);
+    assert_eq!(health.line, "events blocks its thread (and 4 more)");
+}
+
+#[test]
+fn a_standby_is_no_trouble() {
+    let mut seen = overview(1_000, json!({ "state": "running" }));
+    seen.controllers.push(ControllerView {
+        name: "scaler".into(),
+        shut: Some(ShutView {
+            state: "standby".into(),
+            why: "another process leads".into(),
+            since_ms: None,
+        }),
+        ..ControllerView::default()
+    });
+    assert_eq!(judged(&seen, &mut Memory::default()).level, Level::Ok);
+}

@@ -1,0 +1,82 @@
+//! What people ask for: checked, carried out, and written down.
+
+use axum::{
+    Extension,
+    body::Bytes,
+    extract::{ConnectInfo, Path, State},
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::Value;
+
+use super::{Server, door::Peer, json, problem};
+use crate::{
+    source::{Action, Refused},
+    view::Done,
+};
+
+/// `POST /api/v1/actions/{action}`; `verify` does nothing but say whether the token is right.
+pub(super) async fn act(
+    State(server): State<Server>,
+    peer: Option<Extension<ConnectInfo<Peer>>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let peer = peer.map_or_else(
+        || "in process".into(),
+        |Extension(ConnectInfo(Peer(peer)))| peer.to_string(),
+    );
+    if let Err(refusal) = server.guard.authorize(&headers) {
+        tracing::warn!(target: "audit", peer, action = name, "an action of the dashboard is refused");
+        return refusal;
+    }
+    if name == "verify" {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    // what a form can send is no JSON
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
+        let why = "say what is meant as application/json";
+        return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    }
+    let action = match parse(&name, &body) {
+        Ok(action) => action,
+        Err(refusal) => return refusal,
+    };
+    let Some(source) = server.dashboard.source() else {
+        return super::starting();
+    };
+    let what = serde_json::to_string(&action).unwrap_or_default();
+    let ended = source.act(action).await;
+    match &ended {
+        Ok(done) => tracing::info!(target: "audit", peer, action = name, what, done, "audit"),
+        Err(error) => tracing::warn!(target: "audit", peer, action = name, what, %error, "audit"),
+    }
+    match ended {
+        Ok(done) => json(&Done { done }),
+        Err(Refused::Unknown(why)) => problem(StatusCode::NOT_FOUND, why),
+        Err(Refused::Impossible(why)) => problem(StatusCode::CONFLICT, why),
+    }
+}
+
+fn parse(name: &str, body: &[u8]) -> Result<Action, Response> {
+    if !Action::NAMES.contains(&name) {
+        let why = format!(
+            "there is no action {name}; there are {}",
+            Action::NAMES.join(", ")
+        );
+        return Err(problem(StatusCode::NOT_FOUND, why));
+    }
+    let complaint = |error: serde_json::Error| {
+        let why = format!("the body does not say what is meant: {error}; see /openapi.yaml");
+        problem(StatusCode::BAD_REQUEST, why)
+    };
+    let mut said: Value = serde_json::from_slice(body).map_err(complaint)?;
+    if let Some(said) = said.as_object_mut() {
+        said.insert("action".into(), name.into());
+    }
+    serde_json::from_value(said).map_err(complaint)
+}

@@ -1,0 +1,254 @@
+//! The HTTP side: routes, and what they answer.
+
+mod actions;
+mod door;
+mod guard;
+mod pages;
+mod stream;
+
+use std::{net::TcpListener, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Path, Query, State},
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::{MethodRouter, get, post},
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    door::{CONNECTIONS, PATIENCE},
+    guard::{Guard, GuardError},
+    stream::READERS,
+};
+use self::{
+    door::{Door, Peer},
+    guard::stand,
+};
+use crate::{
+    core::Dashboard,
+    source::{KeyQuery, Source, Top},
+    view::Problem,
+};
+
+/// The routes in the words of OpenAPI.
+pub(crate) const OPENAPI: &str = include_str!("../../openapi.yaml");
+
+/// Keys that are shown if nobody says how many.
+const KEYS: usize = 100;
+/// Keys that are shown at most.
+const KEYS_MOST: usize = 1000;
+/// Bytes of what somebody asks for.
+const BODY: usize = 16 * 1024;
+
+#[derive(Clone)]
+struct Server {
+    dashboard: Dashboard,
+    guard: Arc<Guard>,
+}
+
+/// Serves until the future is dropped.
+pub(crate) async fn serve(dashboard: Dashboard, listener: Arc<TcpListener>, guard: Arc<Guard>) {
+    let listener = listener
+        .try_clone()
+        .and_then(tokio::net::TcpListener::from_std);
+    let listener = match listener {
+        Ok(listener) => Door::new(listener, dashboard.clock().clone()),
+        Err(error) => {
+            tracing::error!(%error, "the dashboard cannot be served");
+            return;
+        }
+    };
+    if let Ok(address) = axum::serve::Listener::local_addr(&listener) {
+        tracing::info!(%address, "the dashboard is served");
+    }
+    let app = router(dashboard, guard).into_make_service_with_connect_info::<Peer>();
+    if let Err(error) = axum::serve(listener, app).await {
+        tracing::error!(%error, "the dashboard is no longer served");
+    }
+}
+
+/// What can be asked for.
+fn api() -> [(&'static str, MethodRouter<Server>); 11] {
+    [
+        ("/api/v1/overview", get(overview)),
+        ("/api/v1/health", get(health)),
+        ("/api/v1/tree", get(tree)),
+        ("/api/v1/controllers", get(controllers)),
+        ("/api/v1/informers", get(informers)),
+        ("/api/v1/keys", get(keys)),
+        (
+            "/api/v1/keys/{controller}/{name}",
+            get(explain_cluster_wide),
+        ),
+        ("/api/v1/keys/{controller}/{namespace}/{name}", get(explain)),
+        ("/api/v1/parked", get(parked)),
+        ("/api/v1/stream", get(stream::stream)),
+        ("/api/v1/actions/{action}", post(actions::act)),
+    ]
+}
+
+fn router(dashboard: Dashboard, guard: Arc<Guard>) -> Router {
+    let server = Server { dashboard, guard };
+    let routes = api().into_iter();
+    let api = routes.fold(Router::new(), |router, (path, methods)| {
+        router.route(path, methods)
+    });
+    Router::new()
+        .merge(pages::routes())
+        .merge(api)
+        .fallback(|| async {
+            problem(
+                StatusCode::NOT_FOUND,
+                "there is nothing here; see /openapi.yaml",
+            )
+        })
+        .layer(DefaultBodyLimit::max(BODY))
+        .layer(middleware::from_fn_with_state(server.clone(), stand))
+        .with_state(server)
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => {
+            let kind = HeaderValue::from_static("application/json");
+            ([(CONTENT_TYPE, kind)], body).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn problem(code: StatusCode, error: impl Into<String>) -> Response {
+    let error = error.into();
+    (code, json(&Problem { error })).into_response()
+}
+
+fn starting() -> Response {
+    problem(StatusCode::SERVICE_UNAVAILABLE, "the manager is starting")
+}
+
+async fn overview(State(server): State<Server>) -> Response {
+    match server.dashboard.picture() {
+        Some(picture) => json(&picture.overview),
+        None => starting(),
+    }
+}
+
+async fn health(State(server): State<Server>) -> Response {
+    match server.dashboard.picture() {
+        Some(picture) => json(&picture.overview.health),
+        None => starting(),
+    }
+}
+
+async fn tree(State(server): State<Server>) -> Response {
+    match server.dashboard.picture() {
+        Some(picture) => json(&picture.overview.tree),
+        None => starting(),
+    }
+}
+
+async fn informers(State(server): State<Server>) -> Response {
+    match server.dashboard.picture() {
+        Some(picture) => json(&picture.overview.informers),
+        None => starting(),
+    }
+}
+
+async fn controllers(State(server): State<Server>) -> Response {
+    match server.dashboard.controllers() {
+        Some(controllers) => json(&controllers),
+        None => starting(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+struct Asked {
+    controller: Option<String>,
+    q: String,
+    state: String,
+    top: Option<Top>,
+    limit: usize,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            controller: None,
+            q: String::new(),
+            state: String::new(),
+            top: None,
+            limit: KEYS,
+        }
+    }
+}
+
+impl Asked {
+    fn limit(&self) -> usize {
+        self.limit.clamp(1, KEYS_MOST)
+    }
+
+    /// The controller that is meant; all where nothing is said.
+    fn controller(&self) -> Option<&str> {
+        self.controller.as_deref().filter(|name| !name.is_empty())
+    }
+}
+
+async fn keys(State(server): State<Server>, Query(asked): Query<Asked>) -> Response {
+    answer(&server, |source| {
+        let limit = asked.limit();
+        if let Some(top) = asked.top {
+            let keys = source.top(top, asked.controller(), limit);
+            return json(&crate::view::Keys { keys, more: false });
+        }
+        json(&source.keys(&KeyQuery {
+            controller: asked.controller().map(str::to_owned),
+            limit,
+            q: asked.q.clone(),
+            state: asked.state.clone(),
+        }))
+    })
+}
+
+async fn parked(State(server): State<Server>, Query(asked): Query<Asked>) -> Response {
+    answer(&server, |source| {
+        json(&source.parked(asked.controller(), &asked.q, asked.limit()))
+    })
+}
+
+async fn explain(
+    State(server): State<Server>,
+    Path((controller, namespace, name)): Path<(String, String, String)>,
+) -> Response {
+    explained(&server, &controller, &format!("{namespace}/{name}"))
+}
+
+async fn explain_cluster_wide(
+    State(server): State<Server>,
+    Path((controller, name)): Path<(String, String)>,
+) -> Response {
+    explained(&server, &controller, &name)
+}
+
+fn explained(server: &Server, controller: &str, key: &str) -> Response {
+    answer(server, |source| match source.explain(controller, key) {
+        Some(view) => json(&view),
+        None => {
+            let why = format!("there is no controller {controller}");
+            problem(StatusCode::NOT_FOUND, why)
+        }
+    })
+}
+
+fn answer(server: &Server, of: impl FnOnce(&dyn Source) -> Response) -> Response {
+    match server.dashboard.source() {
+        Some(source) => of(&**source),
+        None => starting(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,438 @@
+use std::{collections::BTreeSet, time::SystemTime};
+
+use axum::{
+    body::Body,
+    http::{Method, Request},
+};
+use boatswain_supervision::{Clock, Events, TreeSnapshot};
+use futures::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::{
+    source::{Action, Refused},
+    view::*,
+};
+
+const TOKEN: &str = "0123456789abcdef";
+const EVIL: &str = "<img src=x onerror=alert(1)>";
+
+/// A source that always shows the same, and remembers what it was asked to do.
+#[derive(Default)]
+struct Still(std::sync::Mutex<Vec<Action>>);
+
+impl Source for Still {
+    fn process(&self) -> Process {
+        Process::default()
+    }
+    fn tree(&self) -> TreeSnapshot {
+        TreeSnapshot {
+            root: None,
+            left_behind: Vec::new(),
+            tasks: 0,
+        }
+    }
+    fn events(&self) -> Events {
+        unreachable!("no actor runs here")
+    }
+    fn controllers(&self) -> Vec<ControllerView> {
+        vec![ControllerView {
+            name: "scaler".into(),
+            ..ControllerView::default()
+        }]
+    }
+    fn informers(&self) -> Vec<InformerView> {
+        vec![InformerView::default()]
+    }
+    fn lease(&self) -> Option<LeaseView> {
+        None
+    }
+    fn unready(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+    fn keys(&self, query: &KeyQuery) -> Keys {
+        let row = KeyRow {
+            key: format!("{EVIL}/{}", query.q),
+            ..KeyRow::default()
+        };
+        Keys {
+            keys: vec![row; query.limit],
+            more: false,
+        }
+    }
+    fn top(&self, _: Top, _: Option<&str>, _: usize) -> Vec<KeyRow> {
+        Vec::new()
+    }
+    fn explain(&self, controller: &str, key: &str) -> Option<KeyView> {
+        let row = KeyRow {
+            key: key.into(),
+            ..KeyRow::default()
+        };
+        (controller == "scaler").then(|| KeyView {
+            row,
+            ..KeyView::default()
+        })
+    }
+    fn parked(&self, _: Option<&str>, _: &str, _: usize) -> Parked {
+        Parked {
+            parked: vec![ParkedRow::default()],
+            total: 1,
+        }
+    }
+    fn act(&self, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
+        self.0.lock().expect("whole").push(action);
+        Box::pin(async { Ok("done".into()) })
+    }
+}
+
+struct Scene {
+    app: Router,
+    source: Arc<Still>,
+    dashboard: Dashboard,
+    _token: tempfile::NamedTempFile,
+}
+
+fn scene(with_token: bool) -> Scene {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), format!("{TOKEN}\n")).expect("written");
+    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH));
+    let source = Arc::new(Still::default());
+    dashboard.attach(source.clone());
+    dashboard.look(with_token);
+    let guard = Guard {
+        hosts: Vec::new(),
+        token_file: with_token.then(|| file.path().to_owned()),
+    };
+    guard.check().expect("a good token");
+    Scene {
+        app: router(dashboard.clone(), Arc::new(guard)),
+        source,
+        dashboard,
+        _token: file,
+    }
+}
+
+impl Scene {
+    async fn send(&self, request: Request<Body>) -> Response {
+        let answer = self.app.clone().oneshot(request).await;
+        answer.expect("it cannot fail")
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, Value) {
+        let request = Request::get(path).header("host", "localhost:8081");
+        read(self.send(request.body(Body::empty()).expect("sound")).await).await
+    }
+
+    /// An action, with more headers.
+    async fn act(&self, name: &str, body: Value, headers: &[(&str, &str)]) -> (StatusCode, Value) {
+        let mut request = Request::post(format!("/api/v1/actions/{name}"));
+        let own = [
+            ("host", "localhost:8081"),
+            ("content-type", "application/json"),
+        ];
+        for (name, value) in own.iter().chain(headers) {
+            let headers = request.headers_mut().expect("sound");
+            let name: axum::http::HeaderName = name.parse().expect("a name");
+            headers.insert(name, value.parse().expect("a value"));
+        }
+        let request = request.body(Body::from(body.to_string())).expect("sound");
+        read(self.send(request).await).await
+    }
+}
+
+async fn read(response: Response) -> (StatusCode, Value) {
+    let code = response.status();
+    let body = response.into_body().collect().await.expect("a body");
+    let body = serde_json::from_slice(&body.to_bytes()).unwrap_or(Value::Null);
+    (code, body)
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_and_the_openapi_file_agree_and_answers_have_what_it_requires() {
+    let spec: Value = serde_saphyr::from_str(OPENAPI).expect("YAML");
+    let scene = scene(true);
+    let paths = spec["paths"].as_object().expect("paths");
+    let described: BTreeSet<_> = paths.keys().cloned().collect();
+    let routed: BTreeSet<_> = api().into_iter().map(|(path, _)| path.to_owned()).collect();
+    assert_eq!(routed, described);
+    for (path, methods) in paths {
+        let path = path
+            .replace("{controller}", "scaler")
+            .replace("{namespace}", "shop")
+            .replace("{name}", "web")
+            .replace("{action}", "verify");
+        for method in ["get", "post", "put", "delete"] {
+            if path.ends_with("/stream") && method == "get" {
+                continue;
+            }
+            let request = Request::builder()
+                .method(method.to_uppercase().parse::<Method>().expect("a method"))
+                .uri(&path)
+                .header("host", "localhost")
+                .header("authorization", bearer(TOKEN))
+                .body(Body::empty())
+                .expect("sound");
+            let (code, body) = read(scene.send(request).await).await;
+            match methods.get(method) {
+                Some(described) => {
+                    assert!(code.is_success(), "{method} {path}: {code}");
+                    let schema =
+                        &described["responses"]["200"]["content"]["application/json"]["schema"];
+                    if method == "get" {
+                        complete(&spec, schema, &body, &path);
+                    }
+                }
+                None => assert_eq!(code, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}"),
+            }
+        }
+    }
+}
+
+/// Everything that a schema requires is in `value`, and nothing is that a complete one does not know.
+fn complete(api: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.trim_start_matches('#');
+        return complete(api, api.pointer(name).expect("it exists"), value, at);
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        complete(api, part, value, at);
+    }
+    for field in schema["required"].as_array().into_iter().flatten() {
+        let field = field.as_str().expect("a name");
+        let inner = value.get(field);
+        assert!(inner.is_some(), "{at} lacks {field}: {value}");
+    }
+    for (name, of) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(inner) = value.get(name).filter(|inner| !inner.is_null()) {
+            complete(api, of, inner, &format!("{at}.{name}"));
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        complete(api, &schema["items"], item, at);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn actions_need_a_configured_token_and_exactly_that() {
+    let body = || json!({ "controller": "scaler", "key": "shop/web" });
+    let right = bearer(TOKEN);
+    let off = scene(false);
+    let (code, told) = off
+        .act("requeue", body(), &[("authorization", &right)])
+        .await;
+    assert_eq!(code, StatusCode::FORBIDDEN);
+    let error = told["error"].as_str().expect("words");
+    assert!(error.contains("--dashboard-token-file"), "{error}");
+    let on = scene(true);
+    let wrong = bearer("0123456789abcdeg");
+    let short = bearer("0");
+    let empty = bearer("");
+    for given in [&wrong, &short, &empty, TOKEN] {
+        let (code, _) = on.act("requeue", body(), &[("authorization", given)]).await;
+        assert_eq!(code, StatusCode::FORBIDDEN, "{given}");
+    }
+    assert_eq!(
+        on.act("requeue", body(), &[]).await.0,
+        StatusCode::FORBIDDEN
+    );
+    let (code, _) = on.act(&format!("requeue?token={TOKEN}"), body(), &[]).await;
+    assert_eq!(code, StatusCode::FORBIDDEN, "never in an address");
+    assert!(on.source.0.lock().expect("whole").is_empty());
+    let (code, told) = on
+        .act("requeue", body(), &[("authorization", &right)])
+        .await;
+    assert_eq!(
+        (code, told["done"].as_str()),
+        (StatusCode::OK, Some("done"))
+    );
+    let asked = on.source.0.lock().expect("whole").clone();
+    let (controller, key) = ("scaler".into(), "shop/web".into());
+    assert_eq!(asked, [Action::Requeue { controller, key }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_host_or_origin_is_refused_whatever_it_knows() {
+    let scene = scene(true);
+    let right = bearer(TOKEN);
+    for foreign in [
+        ("host", "evil.example.com:8081"),
+        ("origin", "http://evil.example.com"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        let headers = [("authorization", right.as_str()), foreign];
+        let body = json!({ "controller": "scaler" });
+        let (code, _) = scene.act("pause", body, &headers).await;
+        assert_eq!(code, StatusCode::FORBIDDEN, "{foreign:?}");
+    }
+    for path in ["/", "/api/v1/overview", "/api/v1/stream", "/nowhere"] {
+        let request = Request::get(path).header("host", "rebound.example.com");
+        let answer = scene
+            .send(request.body(Body::empty()).expect("sound"))
+            .await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+    }
+    assert!(scene.source.0.lock().expect("whole").is_empty());
+    let headers = [
+        ("authorization", right.as_str()),
+        ("origin", "http://localhost:8081"),
+    ];
+    let (code, _) = scene
+        .act("pause", json!({ "controller": "scaler" }), &headers)
+        .await;
+    assert_eq!(code, StatusCode::OK, "its own page may");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_must_be_understood() {
+    let scene = scene(true);
+    let right = bearer(TOKEN);
+    let auth = ("authorization", right.as_str());
+    let code = async |name: &str, body: Value, more: &[(&str, &str)]| {
+        let headers: Vec<_> = std::iter::once(auth).chain(more.iter().copied()).collect();
+        scene.act(name, body, &headers).await.0
+    };
+    assert_eq!(code("sink", json!({}), &[]).await, StatusCode::NOT_FOUND);
+    assert_eq!(code("pause", json!({}), &[]).await, StatusCode::BAD_REQUEST);
+    assert_eq!(code("pause", json!([]), &[]).await, StatusCode::BAD_REQUEST);
+    let form = ("content-type", "text/plain");
+    let body = json!({ "controller": "scaler" });
+    assert_eq!(
+        code("pause", body, &[form]).await,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE
+    );
+    let long = json!({ "controller": "x".repeat(BODY) });
+    assert_eq!(
+        code("pause", long, &[]).await,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+    assert_eq!(code("verify", json!({}), &[]).await, StatusCode::NO_CONTENT);
+    assert!(scene.source.0.lock().expect("whole").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_tells_browsers_to_trust_nothing_else() {
+    let scene = scene(false);
+    for path in ["/", "/app.js", "/api/v1/keys", "/nowhere"] {
+        let request = Request::get(path).header("host", "[::1]:8081");
+        let answer = scene
+            .send(request.body(Body::empty()).expect("sound"))
+            .await;
+        let header = |name: &str| answer.headers()[name].to_str().expect("text").to_owned();
+        let policy = header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self';"),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("cache-control"), "no-store");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_stay_data_and_lists_are_bounded() {
+    let scene = scene(false);
+    let (_, told) = scene.get("/api/v1/keys?q=web&limit=99999999").await;
+    let keys = told["keys"].as_array().expect("keys");
+    assert_eq!(keys.len(), KEYS_MOST);
+    assert_eq!(keys[0]["key"], format!("{EVIL}/web"));
+    assert_eq!(
+        scene.get("/api/v1/keys/other/shop/web").await.0,
+        StatusCode::NOT_FOUND
+    );
+    let (_, told) = scene.get("/api/v1/keys/scaler/node-1").await;
+    assert_eq!(told["key"], "node-1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_readers_of_the_stream_share_one_picture_and_slow_ones_miss_some() {
+    let scene = scene(false);
+    let open = async || {
+        let request = Request::get("/api/v1/stream").header("host", "localhost");
+        scene
+            .send(request.body(Body::empty()).expect("sound"))
+            .await
+    };
+    let (mut one, mut other) = (open().await.into_body(), open().await.into_body());
+    let (first, same) = (frame(&mut one).await, frame(&mut other).await);
+    assert!(first.starts_with(b"event: overview\nid: "), "{first:?}");
+    assert_eq!(first.as_ptr(), same.as_ptr(), "the bytes are shared");
+    for _ in 0..100 {
+        scene.dashboard.look(false);
+        let _ = frame(&mut other).await;
+    }
+    let newest = scene.dashboard.picture().expect("one").frame();
+    assert_eq!(
+        frame(&mut one).await.as_ptr(),
+        newest.as_ptr(),
+        "none is kept for it"
+    );
+}
+
+async fn frame(body: &mut Body) -> bytes::Bytes {
+    let frame = body
+        .frame()
+        .await
+        .expect("it goes on")
+        .expect("it is sound");
+    frame.into_data().expect("data")
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_are_bounded_and_their_places_come_back() {
+    let scene = scene(false);
+    let open = async || {
+        let request = Request::get("/api/v1/stream").header("host", "localhost");
+        scene
+            .send(request.body(Body::empty()).expect("sound"))
+            .await
+    };
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        let reader = open().await;
+        assert_eq!(reader.status(), StatusCode::OK);
+        readers.push(reader);
+    }
+    assert_eq!(open().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    readers.pop();
+    assert_eq!(open().await.status(), StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_tree_has_started_one_is_told_to_come_back() {
+    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH));
+    let scene = Scene {
+        app: router(dashboard.clone(), Arc::default()),
+        source: Arc::default(),
+        dashboard,
+        _token: tempfile::NamedTempFile::new().expect("a file"),
+    };
+    for path in ["/api/v1/overview", "/api/v1/parked", "/api/v1/controllers"] {
+        assert_eq!(
+            scene.get(path).await.0,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_token_that_is_short_or_missing_is_an_error() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "short").expect("written");
+    let of = |path: &std::path::Path| Guard {
+        hosts: Vec::new(),
+        token_file: Some(path.to_owned()),
+    };
+    let short = of(file.path()).check().expect_err("it is short");
+    assert!(short.to_string().contains("16 characters"), "{short}");
+    let missing = of(std::path::Path::new("/nowhere/token")).check();
+    assert!(matches!(missing, Err(GuardError::Read { .. })));
+}

@@ -1,0 +1,133 @@
+//! Asks a dashboard: one request, one connection, JSON.
+
+use std::{future::Future, io, net::SocketAddr, time::Duration};
+
+use boatswain_supervision::Clock;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::{Request, client::conn::http1, header::HOST};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+
+use crate::view::Problem;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer.
+const ANSWER: usize = 64 << 20;
+
+/// Why a dashboard could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It cannot be reached.
+    #[error(
+        "no dashboard answers at {address}: {cause}; is a manager running there, or `kubectl port-forward` to one?"
+    )]
+    Unreachable {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        cause: String,
+    },
+    /// It refused, and said why.
+    #[error("the dashboard at {address} refuses: {error}")]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// Its words.
+        error: String,
+    },
+    /// No controller reconciles such objects.
+    #[error("no controller there is or reconciles {kind:?}; there are {known}")]
+    Kind {
+        /// What was asked for.
+        kind: String,
+        /// The controllers.
+        known: String,
+    },
+    /// The terminal does not play along.
+    #[error("the terminal cannot be used: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+pub(super) struct Client {
+    address: SocketAddr,
+    clock: Clock,
+}
+
+/// A part of a path.
+pub(super) fn escaped(part: &str) -> String {
+    let mut text = String::new();
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(byte.into());
+            }
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+impl Client {
+    pub(super) fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            clock: Clock::system(),
+        }
+    }
+
+    pub(super) fn block_on<T>(
+        &self,
+        asked: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(asked)
+    }
+
+    /// What the API answers at `path`.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let unreachable = |cause: String| ClientError::Unreachable {
+            address: self.address,
+            cause,
+        };
+        let (ok, body) = tokio::select! {
+            answer = self.ask(path) => answer.map_err(|error| unreachable(error.to_string()))?,
+            () = self.clock.sleep(PATIENCE) => {
+                return Err(unreachable(format!("no answer within {PATIENCE:?}")));
+            }
+        };
+        let complaint = |error: serde_json::Error| {
+            unreachable(format!(
+                "what answers is no dashboard of this version: {error}"
+            ))
+        };
+        if ok {
+            return serde_json::from_slice(&body).map_err(complaint);
+        }
+        let Problem { error } = serde_json::from_slice(&body).map_err(complaint)?;
+        let address = self.address;
+        Err(ClientError::Refused { address, error })
+    }
+
+    async fn ask(
+        &self,
+        path: &str,
+    ) -> Result<(bool, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+        let stream = TcpStream::connect(self.address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
+        let request = Request::get(format!("/api/v1/{path}"))
+            // a forwarded port is known as that
+            .header(HOST, format!("localhost:{}", self.address.port()))
+            .body(Empty::<Bytes>::new())?;
+        let answer = sender.send_request(request).await?;
+        let ok = answer.status().is_success();
+        let body = Limited::new(answer.into_body(), ANSWER).collect().await?;
+        connection.abort();
+        Ok((ok, body.to_bytes()))
+    }
+}
