@@ -2,55 +2,23 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    net::SocketAddr,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use boatswain::Clock;
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Method, Request, StatusCode, body::Bytes, client::conn::http1, header};
-use hyper_util::rt::TokioIo;
+use boatswain_tests::request;
+use hyper::Method;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 
 /// A browser of its own for one test; it ends with it.
 pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-}
-
-/// One request; the answer's code and text.
-pub(crate) async fn request(
-    port: u16,
-    method: Method,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: String,
-) -> (StatusCode, String) {
-    let stream = TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("a connection");
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
-    let connection = tokio::spawn(connection);
-    let mut request = Request::builder().method(method).uri(path);
-    if !headers.iter().any(|(name, _)| *name == "host") {
-        request = request.header(header::HOST, format!("127.0.0.1:{port}"));
-    }
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request
-        .header(header::CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .expect("a sound request");
-    let answer = sender.send_request(request).await.expect("an answer");
-    let code = answer.status();
-    let body = answer.into_body().collect().await.expect("a whole answer");
-    connection.abort();
-    (code, String::from_utf8_lossy(&body.to_bytes()).into_owned())
 }
 
 impl Browser {
@@ -95,12 +63,16 @@ impl Browser {
         browser
     }
 
+    fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
     async fn call(&self, method: Method, path: &str, body: Value) -> Value {
         let base = match self.session.as_str() {
             "" => "/session".to_owned(),
             session => format!("/session/{session}/{path}"),
         };
-        let (code, text) = request(self.port, method, &base, &[], body.to_string()).await;
+        let (code, text) = request(self.address(), method, &base, &[], body.to_string()).await;
         let answer: Value = serde_json::from_str(&text).expect("JSON");
         assert!(code.is_success(), "{path} {body}: {answer}");
         answer["value"].clone()
@@ -209,15 +181,14 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // the browser ends with its driver's session; a driver that is killed leaves it alone
         let session = format!("/session/{}", self.session);
-        let ended =
-            std::net::TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
-                use std::io::{Read as _, Write as _};
-                write!(
-                    stream,
-                    "DELETE {session} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
-                )?;
-                stream.read_to_end(&mut Vec::new())
-            });
+        let ended = std::net::TcpStream::connect(self.address()).and_then(|mut stream| {
+            use std::io::{Read as _, Write as _};
+            write!(
+                stream,
+                "DELETE {session} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+            )?;
+            stream.read_to_end(&mut Vec::new())
+        });
         drop(ended);
         let _ = self.driver.kill();
         let _ = self.driver.wait();

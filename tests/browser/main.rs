@@ -11,8 +11,8 @@ use std::{path::Path, time::Duration};
 
 use boatswain::{Clock, Key};
 use boatswain_supervision::NodeState;
-use boatswain_tests::eventually;
-use driver::{Browser, request};
+use boatswain_tests::{eventually, request};
+use driver::Browser;
 use hyper::{Method, StatusCode};
 use scene::{EVIL, Part, Scene, TOKEN};
 use serde_json::{Value, json};
@@ -170,12 +170,12 @@ async fn a_parked_key_is_found_explained_unparked_and_succeeds_and_its_words_sta
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn actions_are_refused_without_the_token_and_for_a_foreign_host_or_origin() {
     let scene = Scene::set(true).await;
-    let port = scene.address().port();
+    let address = scene.address();
     let bearer = format!("Bearer {TOKEN}");
     let pause = async |headers: &[(&str, &str)]| {
         let body = json!({ "controller": "quay" }).to_string();
         let path = "/api/v1/actions/pause";
-        request(port, Method::POST, path, headers, body).await
+        request(address, Method::POST, path, headers, body).await
     };
     let auth = ("authorization", bearer.as_str());
     for headers in [

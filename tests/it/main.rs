@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
+mod dashboard;
 mod deterministic;
 mod scenarios;
 

@@ -6,6 +6,7 @@
 
 pub mod audit;
 mod fixtures;
+mod http;
 pub mod mirror;
 mod process;
 mod proxy;
@@ -15,6 +16,7 @@ mod wait;
 mod world;
 
 pub use fixtures::{Space, autoscaler, deployment, install};
+pub use http::request;
 pub use mirror::Mirror;
 pub use process::{Crew, redirected};
 pub use proxy::Proxy;

@@ -72,9 +72,11 @@ fn unpark(
     let parked = controller.parked().into_iter().map(|parked| parked.key);
     let meant: Vec<Key> = match (key, q) {
         (Some(key), _) => parked.filter(|parked| parked.as_str() == key).collect(),
-        (None, Some(q)) => parked
-            .filter(|parked| parked.as_str().contains(q))
-            .collect(),
+        (None, Some(q)) => {
+            let q = super::keys::part(q);
+            let meant = parked.filter(|parked| parked.as_str().contains(&q));
+            meant.collect()
+        }
         (None, None) => parked.collect(),
     };
     if let (Some(key), true) = (key, meant.is_empty()) {

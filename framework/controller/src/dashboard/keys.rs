@@ -58,16 +58,14 @@ fn busy(controller: &ControllerHandle, state: &str, limit: usize) -> Vec<Key> {
 
 /// Keys whose names hold a text, of all objects that the controller sees, and the one called so whether there is such an object or not.
 fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<Key> {
-    let q = query.q.trim().to_lowercase();
+    let q = part(&query.q);
     let mut keys = controller.objects();
-    if q.contains('/') {
-        let exact = super::key(&q);
-        if state_of(controller, &exact).is_some() && !keys.contains(&exact) {
-            keys.push(exact);
-        }
+    keys.retain(|key| key.as_str().contains(&q));
+    let exact = super::key(query.q.trim());
+    if state_of(controller, &exact).is_some() && !keys.contains(&exact) {
+        keys.push(exact);
     }
-    let found = keys.into_iter().filter(|key| key.as_str().contains(&q));
-    let meant = found.filter(|key| {
+    let meant = keys.into_iter().filter(|key| {
         query.state.is_empty() || state_of(controller, key).unwrap_or("idle") == query.state
     });
     // in the order of their names, which is where people look
@@ -78,6 +76,11 @@ fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<K
     meant.sort_unstable();
     meant.truncate(limit);
     meant
+}
+
+/// Part of a name as it is looked for: names of objects are in lower case.
+pub(super) fn part(q: &str) -> String {
+    q.trim().to_lowercase()
 }
 
 pub(super) fn top(controllers: &[ControllerHandle], top: Top, limit: usize) -> Vec<KeyRow> {
@@ -102,10 +105,11 @@ pub(super) fn top(controllers: &[ControllerHandle], top: Top, limit: usize) -> V
 }
 
 pub(super) fn parked(controllers: &[ControllerHandle], q: &str, limit: usize) -> Parked {
+    let q = part(q);
     let mut found = Parked::default();
     for controller in controllers {
         let parked = controller.parked().into_iter();
-        let meant = parked.filter(|parked| parked.key.as_str().contains(q));
+        let meant = parked.filter(|parked| parked.key.as_str().contains(&q));
         for parked in meant {
             found.total += 1;
             if found.parked.len() < limit {

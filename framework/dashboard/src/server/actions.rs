@@ -27,9 +27,9 @@ pub(super) async fn act(
         || "in process".into(),
         |Extension(ConnectInfo(Peer(peer)))| peer.to_string(),
     );
-    if let Err(refusal) = server.guard.authorize(&headers) {
-        tracing::warn!(target: "audit", peer, action = name, "an action of the dashboard is refused");
-        return refusal;
+    if let Err(why) = server.guard.authorize(&headers) {
+        tracing::warn!(target: "audit", peer, action = name, "an action of the dashboard is refused: {why}");
+        return problem(StatusCode::FORBIDDEN, why);
     }
     if name == "verify" {
         return StatusCode::NO_CONTENT.into_response();
@@ -44,7 +44,7 @@ pub(super) async fn act(
     }
     let action = match parse(&name, &body) {
         Ok(action) => action,
-        Err(refusal) => return refusal,
+        Err((code, why)) => return problem(code, why),
     };
     let Some(source) = server.dashboard.source() else {
         return super::starting();
@@ -62,17 +62,15 @@ pub(super) async fn act(
     }
 }
 
-fn parse(name: &str, body: &[u8]) -> Result<Action, Response> {
+fn parse(name: &str, body: &[u8]) -> Result<Action, (StatusCode, String)> {
     if !Action::NAMES.contains(&name) {
-        let why = format!(
-            "there is no action {name}; there are {}",
-            Action::NAMES.join(", ")
-        );
-        return Err(problem(StatusCode::NOT_FOUND, why));
+        let known = Action::NAMES.join(", ");
+        let why = format!("there is no action {name}; there are {known}");
+        return Err((StatusCode::NOT_FOUND, why));
     }
     let complaint = |error: serde_json::Error| {
         let why = format!("the body does not say what is meant: {error}; see /openapi.yaml");
-        problem(StatusCode::BAD_REQUEST, why)
+        (StatusCode::BAD_REQUEST, why)
     };
     let mut said: Value = serde_json::from_slice(body).map_err(complaint)?;
     if let Some(said) = said.as_object_mut() {

@@ -82,33 +82,28 @@ impl Guard {
         Ok(Some(token.to_owned()))
     }
 
-    /// Whether a request with these headers may ask for something.
-    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Response> {
+    /// Whether a request with these headers may ask for something; if not, why.
+    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), &'static str> {
         let token = match self.token() {
             Ok(Some(token)) => token,
             Ok(None) => {
-                return Err(problem(
-                    StatusCode::FORBIDDEN,
+                return Err(
                     "this dashboard only shows: start the manager with --dashboard-token-file to allow actions",
-                ));
+                );
             }
             Err(error) => {
                 tracing::error!(%error, "actions of the dashboard are refused");
-                return Err(problem(
-                    StatusCode::FORBIDDEN,
+                return Err(
                     "the token file of this dashboard cannot be used at present; the manager's log says why",
-                ));
+                );
             }
         };
         let given = headers.get(header::AUTHORIZATION);
         let given = given.and_then(|value| value.to_str().ok());
         match given.and_then(|value| value.strip_prefix("Bearer ")) {
             Some(given) if bool::from(given.as_bytes().ct_eq(token.as_bytes())) => Ok(()),
-            Some(_) => Err(problem(StatusCode::FORBIDDEN, "this is not the token")),
-            None => Err(problem(
-                StatusCode::FORBIDDEN,
-                "actions need the token, as `Authorization: Bearer …`",
-            )),
+            Some(_) => Err("this is not the token"),
+            None => Err("actions need the token, as `Authorization: Bearer …`"),
         }
     }
 

@@ -34,11 +34,10 @@ pub(super) const FILES: &[(&str, &str, &str)] = &[
 ];
 
 pub(super) fn routes() -> Router<Server> {
-    let routes = FILES.iter().fold(Router::new(), |router, file| {
+    FILES.iter().fold(Router::new(), |router, file| {
         let (path, kind, text) = *file;
         router.route(path, page(kind, text))
-    });
-    routes
+    })
 }
 
 fn page(kind: &'static str, text: &'static str) -> MethodRouter<Server> {

@@ -1,0 +1,214 @@
+//! The dashboard of a manager on the simulated server, read as programs read it.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use boatswain::{Controller, DashboardOptions, Handle, Manager, Options, Outcome};
+use boatswain_supervision::NodeState;
+use boatswain_tests::{Space, World, eventually, request};
+use hyper::{Method, StatusCode};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+#[derive(Debug, thiserror::Error)]
+#[error("never")]
+struct Never;
+
+/// A manager whose only controller gives every key up until it is told not to.
+struct Scene {
+    manager: Handle,
+    address: SocketAddr,
+    is_well: watch::Sender<bool>,
+    space: Space,
+    world: World,
+    _dir: TempDir,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let world = World::sim().await;
+        let space = Space::create(&world.client().await, "harbour").await;
+        let dir = tempfile::tempdir().expect("a folder");
+        let token = dir.path().join("token");
+        std::fs::write(&token, TOKEN).expect("written");
+        let (is_well, well) = watch::channel(false);
+        let quay = Controller::<ConfigMap>::named("quay").reconcile_with(
+            Arc::new(well),
+            |_, well| async move {
+                Ok::<_, Never>(match *well.borrow() {
+                    true => Outcome::Done,
+                    false => Outcome::GiveUp("no such berth".into()),
+                })
+            },
+        );
+        let options = Options {
+            kubeconfig: Some(world.kubeconfig().to_owned()),
+            dashboard: Some(DashboardOptions {
+                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+                hosts: Vec::new(),
+                token_file: Some(token),
+            }),
+            ..Options::default()
+        };
+        let manager = Manager::new(options).with(quay).spawn().expect("it starts");
+        let address = manager.observer().dashboard().expect("a dashboard");
+        Self {
+            manager,
+            address,
+            is_well,
+            space,
+            world: world,
+            _dir: dir,
+        }
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let path = format!("/api/v1/{path}");
+        let (code, text) = request(self.address, Method::GET, &path, &[], String::new()).await;
+        assert_eq!(code, StatusCode::OK, "{path}: {text}");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    async fn act(&self, action: &str, body: Value) -> (StatusCode, String) {
+        let path = format!("/api/v1/actions/{action}");
+        let bearer = format!("Bearer {TOKEN}");
+        let headers = [("authorization", bearer.as_str())];
+        request(
+            self.address,
+            Method::POST,
+            &path,
+            &headers,
+            body.to_string(),
+        )
+        .await
+    }
+
+    async fn stop(self) {
+        let manager = self.manager;
+        let stopped = tokio::task::spawn_blocking(move || manager.stop()).await;
+        stopped.expect("no panic").expect("in order");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_finds_a_parked_key_says_why_and_unparks_it() {
+    let scene = Scene::set().await;
+    scene.space.put("berth", "1").await;
+    let key = format!("{}/berth", scene.space.name);
+    let parked = eventually("the key is parked", async || {
+        let parked = scene.get("parked?q=berth").await;
+        (parked["total"] == 1)
+            .then_some(parked.clone())
+            .ok_or(parked)
+    })
+    .await;
+    assert_eq!(parked["parked"][0]["key"], key);
+    assert_eq!(parked["parked"][0]["reason"], "no such berth");
+    let found = scene.get("keys?state=parked&controller=quay&q=BERTH").await;
+    assert_eq!(found["keys"][0]["key"], key, "case is nothing");
+    eventually("the first line says so", async || {
+        let health = scene.get("health").await;
+        let line = health["line"].as_str().unwrap_or_default().to_owned();
+        line.contains("gave up").then_some(()).ok_or(line)
+    })
+    .await;
+    let told = scene.get(&format!("keys/quay/{key}")).await;
+    assert_eq!(told["state"], "parked");
+    assert_eq!(told["runs"][0]["result"], "give_up");
+    scene.is_well.send_replace(true);
+    let (code, told) = scene
+        .act("unpark", json!({ "controller": "quay", "q": "berth" }))
+        .await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    eventually("it succeeds", async || {
+        let told = scene.get(&format!("keys/quay/{key}")).await;
+        let result = told["runs"][0]["result"].clone();
+        (result == "success").then_some(()).ok_or(told)
+    })
+    .await;
+    let (code, told) = scene
+        .act("unpark", json!({ "controller": "quay", "key": key }))
+        .await;
+    assert_eq!(code, StatusCode::CONFLICT, "it is not parked: {told}");
+    let (code, _) = scene.act("pause", json!({ "controller": "pier" })).await;
+    assert_eq!(code, StatusCode::NOT_FOUND);
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_actor_is_restarted_by_its_path_and_one_whose_siblings_depend_on_it_with_them() {
+    let scene = Scene::set().await;
+    let observer = scene.manager.observer().clone();
+    let informer = "root/informers/configmaps.v1,*";
+    let lives = |path: &str| {
+        let tree = observer.snapshot();
+        let node = tree.find(path);
+        node.map(|node| (node.state, node.incarnation))
+    };
+    let restarted = async |path: &str, asked: &str| {
+        let before = lives(path).expect("it is there").1;
+        let (code, told) = scene.act("restart", json!({ "path": asked })).await;
+        assert_eq!(code, StatusCode::OK, "{told}");
+        eventually("it runs again", async || match lives(path) {
+            Some((NodeState::Running, now)) if now != before => Ok(()),
+            other => Err(other),
+        })
+        .await;
+    };
+    restarted("root/events", "root/events").await;
+    restarted("root/dashboard", "root/dashboard").await;
+    restarted(informer, &format!("{informer}/indexer")).await;
+    for child in ["fifo", "indexer", "reflector"] {
+        eventually("the group is back", async || {
+            match lives(&format!("{informer}/{child}")) {
+                Some((NodeState::Running, _)) => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    }
+    let (code, told) = scene.act("restart", json!({ "path": "root" })).await;
+    assert_eq!(code, StatusCode::CONFLICT, "{told}");
+    let (code, told) = scene
+        .act("restart", json!({ "path": "root/nothing" }))
+        .await;
+    assert_eq!(code, StatusCode::NOT_FOUND, "{told}");
+    // and it works all the same
+    scene.is_well.send_replace(true);
+    scene.space.put("after", "1").await;
+    eventually("a key runs", async || {
+        let told = scene
+            .get(&format!("keys/quay/{}/after", scene.space.name))
+            .await;
+        (told["result"] == "success").then_some(()).ok_or(told)
+    })
+    .await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_taken_is_an_error_of_the_start_that_names_the_flag() {
+    let scene = Scene::set().await;
+    let options = Options {
+        kubeconfig: Some(scene.world.kubeconfig().to_owned()),
+        dashboard: Some(DashboardOptions {
+            listen: scene.address,
+            ..DashboardOptions::default()
+        }),
+        grace: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let twin = Controller::<ConfigMap>::named("twin")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    let refused = tokio::task::spawn_blocking(|| Manager::new(options).with(twin).spawn().err());
+    let refused = refused
+        .await
+        .expect("no panic")
+        .expect("the address is taken");
+    let refused = refused.to_string();
+    assert!(refused.contains("--dashboard-listen"), "{refused}");
+    scene.stop().await;
+}
