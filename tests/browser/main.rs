@@ -258,7 +258,7 @@ async fn a_hundred_thousand_keys_stay_responsive() {
         let (began, key) = (clock.now(), format!("shop/crate-00{n}123"));
         let path = format!("/api/v1/keys?q={key}&state=queued");
         let (code, _) = request(
-            scene.address().port(),
+            scene.address(),
             Method::GET,
             &path,
             &[],
