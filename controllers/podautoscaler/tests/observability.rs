@@ -76,15 +76,20 @@ fn metrics(expression: &str) -> Vec<(String, Vec<String>)> {
             continue;
         }
         let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        if is_number || rest.starts_with('(') {
+        if is_number
+            || ["(", "by ", "without "]
+                .iter()
+                .any(|next| rest.starts_with(next))
+        {
             continue;
         }
         let mut labels = Vec::new();
         if let Some(after) = rest.strip_prefix('{') {
             let (selectors, after) = after.split_once('}').expect("a closed selector");
             let names = selectors.split(',').map(|selector| {
+                let selector = selector.trim();
                 let end = selector.find(|c| !is_word(c)).unwrap_or(selector.len());
-                selector.trim_start()[..end].to_owned()
+                selector[..end].to_owned()
             });
             labels.extend(names);
             rest = after;
