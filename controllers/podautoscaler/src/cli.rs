@@ -30,6 +30,10 @@ enum Command {
     Crd,
     /// Print what installs the controller in a cluster: CRD, namespace, account, rights, Deployment
     Manifests(Install),
+    /// Ask the API server whether the controller may do all that it does, and print a table of yes and no
+    ///
+    /// It is asked as whom `run` would be with the same flags: the lease is part of it with --leader-elect, and with --namespace only these count.
+    Check(Box<Check>),
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +70,12 @@ struct Explain {
     dashboard: Dashboard,
 }
 
+#[derive(Debug, Args)]
+struct Check {
+    #[command(flatten)]
+    manager: ManagerArgs,
+}
+
 impl Cli {
     /// Does what the command line asks for. Errors are printed as one line; the code is not zero then.
     pub fn run(self) -> ExitCode {
@@ -77,7 +87,10 @@ impl Cli {
             }
             Command::Top(asked) => print(terminal::top(asked.dashboard).map(|()| String::new())),
             Command::Crd => print(manifests::crd()),
-            Command::Manifests(install) => print(manifests::manifests(&install)),
+            Command::Manifests(install) => print(install.write()),
+            Command::Check(check) => Manager::new(check.manager.options_or_exit())
+                .with(crate::controller())
+                .check(),
         }
     }
 }
