@@ -65,24 +65,8 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Tells of trouble on an object.
     pub(crate) fn warn(&self, regarding: ObjectReference, reason: &'static str, note: String) {
-        self.publish(regarding, Severity::Warning, reason, note);
-    }
-
-    fn publish(
-        &self,
-        regarding: ObjectReference,
-        severity: Severity,
-        reason: &'static str,
-        note: String,
-    ) {
-        self.recorder.publish(Note {
-            regarding,
-            severity,
-            reason,
-            note,
-            controller: self.controller.clone(),
-            at: self.wall(),
-        });
+        let note = Note::on(regarding, Severity::Warning, reason, note);
+        self.recorder.publish(&self.controller, &note);
     }
 
     pub(crate) fn wall(&self) -> jiff::Timestamp {
@@ -319,14 +303,14 @@ impl Context {
         }
     }
 
-    /// Tells the story on `object`: a Normal Event. Never blocks and never fails a run; what cannot be delivered is counted.
+    /// Tells the story on `object`: a Normal Event. Short for [`Context::tell`].
     pub fn event<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
         reason: &'static str,
         note: impl Into<String>,
     ) {
-        self.publish(object, Severity::Normal, reason, note.into());
+        self.tell(&Note::normal(object, reason, note));
     }
 
     /// As [`Context::event`], for what a person should look at: a Warning Event.
@@ -336,21 +320,20 @@ impl Context {
         reason: &'static str,
         note: impl Into<String>,
     ) {
-        self.publish(object, Severity::Warning, reason, note.into());
+        self.tell(&Note::warning(object, reason, note));
     }
 
-    fn publish<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        severity: Severity,
-        reason: &'static str,
-        note: String,
-    ) {
-        let regarding = ObjectReference {
-            resource_version: None,
-            ..object.object_ref(&())
-        };
-        self.surroundings.publish(regarding, severity, reason, note);
+    /// Tells `note` as an Event. Never waits and never fails a run: what cannot be delivered is dropped and counted (`event_recorder_dropped_total`).
+    ///
+    /// What is told again of the same object, in the same words, raises the count of its Event until it has been quiet for six minutes. Of one object a
+    /// controller tells 25 different things at once, and then one in five minutes.
+    pub fn tell(&self, note: &Note) {
+        let Surroundings {
+            recorder,
+            controller,
+            ..
+        } = &*self.surroundings;
+        recorder.publish(controller, note);
     }
 
     /// Where objects of this kind are, next to `key`.

@@ -41,6 +41,7 @@ mod informers;
 mod leader;
 mod logging;
 mod manager;
+mod names;
 mod options;
 mod reconcile;
 mod recorder;
@@ -73,6 +74,7 @@ pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, Span};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
+pub use recorder::Note;
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;
 pub use trigger::{Full, Sender, Source, channel};
@@ -82,7 +84,7 @@ pub mod prelude {
     pub use kube::{Resource, ResourceExt};
 
     pub use crate::{
-        ClientError, Context, Controller, Fault, Key, Lister, Manager, Outcome, ReconcileError,
-        Reconciler, Wiring, key_of,
+        ClientError, Context, Controller, Fault, Key, Lister, Manager, Note, Outcome,
+        ReconcileError, Reconciler, Wiring, key_of,
     };
 }

@@ -19,7 +19,7 @@ use crate::{
     dispatch::{Closing, ControllerHandle},
     error::{RunError, StartError},
     informers::{self, Informers},
-    leader::{Leadership, LeaseOptions},
+    leader::{Leadership, LeaseOptions, Role},
     logging,
     options::{ManagerArgs, Options},
     recorder::Recorder,
@@ -291,6 +291,7 @@ impl Launch {
             links:
                 Links {
                     client,
+                    events,
                     address,
                     leader,
                 },
@@ -300,7 +301,7 @@ impl Launch {
             listener,
         } = self;
         let telemetry = Telemetry::default();
-        let recorder = Recorder::default();
+        let recorder = Recorder::new(clock.clone(), entropy.clone());
         let closing = Closing::default();
         let shared = SharedInformers::new(
             client.clone(),
@@ -333,8 +334,13 @@ impl Launch {
             .collect::<Result<_, _>>()?;
         let controllers: Arc<[ControllerHandle]> = yard.controllers.into();
         if let Some(Leader { leadership, .. }) = &leader {
-            let led = controllers.clone();
-            leadership.follow(move |role| led.iter().for_each(|c| c.play(role)));
+            let (led, recording) = (controllers.clone(), recorder.clone());
+            leadership.follow(move |role| {
+                led.iter().for_each(|c| c.play(role));
+                if role == Role::Standby {
+                    recording.stand_by();
+                }
+            });
             let (stuck, boot) = (leadership.clone(), clock.clone());
             telemetry
                 .live
@@ -353,6 +359,7 @@ impl Launch {
         register_recorder(&recorder, &telemetry.registry)?;
         let parts = Parts {
             client,
+            events,
             leader: leader.clone(),
             controllers: controllers.clone(),
             telemetry: telemetry.clone(),

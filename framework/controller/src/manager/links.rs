@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tower::{BoxError, service_fn};
 
 use crate::{
-    client::{self, Fencing},
+    client::{self, ClientLimits, Fencing},
     error::StartError,
     leader::Leadership,
     options::Options,
@@ -16,6 +16,8 @@ use crate::{
 pub(super) struct Links {
     /// For everything but the lease. Where there is one, nothing but reads passes while it is not surely ours.
     pub(super) client: kube::Client,
+    /// For Events alone: they neither wait for what reconcilers write nor keep it waiting. Fenced, too.
+    pub(super) events: kube::Client,
     pub(super) address: String,
     pub(super) leader: Option<Leader>,
 }
@@ -37,6 +39,7 @@ impl Links {
         let address = "in process".to_owned();
         let Some(leadership) = leadership else {
             return Self {
+                events: client.clone(),
                 client,
                 address,
                 leader: None,
@@ -49,8 +52,10 @@ impl Links {
         });
         let namespace = client.default_namespace().to_owned();
         let fencing = Fencing::new(leadership.fence(), clock.clone(), way.clone(), way);
+        let fenced = kube::Client::new(fencing, namespace);
         Self {
-            client: kube::Client::new(fencing, namespace),
+            events: fenced.clone(),
+            client: fenced,
             address,
             leader: Some(Leader { leadership, client }),
         }
@@ -80,10 +85,13 @@ impl Links {
             None => None,
         };
         let fence = leader.as_ref().map(|leader| leader.leadership.fence());
-        let limits = options.limits;
-        let client = client::connect(config, connections, limits, clock.clone(), fence, io);
+        let connect = |limits| {
+            let (config, fence) = (config.clone(), fence.clone());
+            client::connect(config, connections, limits, clock.clone(), fence, io)
+        };
         Ok(Self {
-            client: client.map_err(unusable)?,
+            client: connect(options.limits).map_err(&unusable)?,
+            events: connect(ClientLimits::for_events()).map_err(&unusable)?,
             address,
             leader,
         })
