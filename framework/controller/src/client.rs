@@ -20,6 +20,7 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::{leader::Fence, reconcile::Fault};
 
+mod again;
 mod fault;
 mod fencing;
 mod record;

@@ -1,5 +1,7 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
+mod update;
+
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
 use boatswain_cache::{Key, Kind, Live};
@@ -18,6 +20,8 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::json;
+
+use update::would_change;
 
 use crate::{
     builder::Watchable,
@@ -216,7 +220,8 @@ impl Context {
         scaled.map(drop)
     }
 
-    /// Merges `status` into the status of `object`, on condition that it is still the version at hand.
+    /// Merges `status` into the status of `object`, on condition that it is still the version at hand. If that would change nothing, nothing is sent, and the
+    /// object is returned as it is.
     ///
     /// # Errors
     ///
@@ -227,6 +232,12 @@ impl Context {
         status: &impl Serialize,
     ) -> Result<K, ClientError> {
         let key = key_of(object);
+        let unsendable = |e| failed::<K>("patch", "/status", &key, kube::Error::SerdeError(e));
+        let status = serde_json::to_value(status).map_err(unsendable)?;
+        let now = serde_json::to_value(object).map_err(unsendable)?;
+        if !would_change(&now["status"], &status) {
+            return Ok(object.clone());
+        }
         let patch = json!({
             // it names the incarnation, too: a recreated object has another
             "metadata": { "resourceVersion": object.meta().resource_version },
@@ -239,7 +250,7 @@ impl Context {
     }
 
     /// Creates `object` or changes it to what is given, by server-side apply with the controller's name as field manager.
-    /// Fields that another manager owns are taken over.
+    /// Fields that another manager owns are taken over. An object as it was read can be given: what the server alone writes of its metadata is left out.
     ///
     /// # Errors
     ///
@@ -251,6 +262,10 @@ impl Context {
         // typed objects of k8s-openapi carry these already, custom resources too; a hand-written type may not
         body["apiVersion"] = json!(K::api_version(&()));
         body["kind"] = json!(K::kind(&()));
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            // the API refuses it
+            metadata.remove("managedFields");
+        }
         let params = PatchParams::apply(&self.surroundings.controller).force();
         let request = Self::path::<K>(&key).patch(key.name(), &params, &Patch::Apply(&body));
         self.send::<K, _>("patch", "", &key, request).await
@@ -337,7 +352,7 @@ impl Context {
     }
 
     /// Where objects of this kind are, next to `key`.
-    fn path<K: Writable>(key: &Key) -> Request {
+    pub(crate) fn path<K: Resource<DynamicType = ()> + 'static>(key: &Key) -> Request {
         let namespace = Kind::of::<K>()
             .namespaced
             .then(|| key.namespace().unwrap_or("default"));
@@ -348,6 +363,15 @@ impl Context {
         serde_json::to_vec(object).map_err(kube::core::request::Error::SerializeBody)
     }
 
+    /// Who writes: the controller.
+    pub(crate) fn manager(&self) -> &str {
+        &self.surroundings.controller
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.surroundings.clock
+    }
+
     fn post(&self) -> PostParams {
         PostParams {
             field_manager: Some(self.surroundings.controller.clone()),
@@ -355,7 +379,7 @@ impl Context {
         }
     }
 
-    async fn send<K: Writable, T: DeserializeOwned>(
+    pub(crate) async fn send<K: Resource<DynamicType = ()>, T: DeserializeOwned>(
         &self,
         verb: &'static str,
         subresource: &str,
@@ -379,7 +403,7 @@ pub fn key_of<K: Resource>(object: &K) -> Key {
     Key::of(object)
 }
 
-fn failed<K: Writable>(
+fn failed<K: Resource<DynamicType = ()>>(
     verb: &'static str,
     subresource: &str,
     key: &Key,
