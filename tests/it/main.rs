@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
 mod deterministic;
+mod rotation;
 mod scenarios;
 
 mod simulated {

@@ -88,7 +88,7 @@ pub mod prelude {
     pub use kube::{Resource, ResourceExt};
 
     pub use crate::{
-        ClientError, Context, Controller, Fault, Key, Lister, Manager, Note, Outcome,
+        Cleanup, ClientError, Context, Controller, Fault, Key, Lister, Manager, Note, Outcome,
         ReconcileError, Reconciler, Wiring, key_of,
     };
 }

@@ -337,8 +337,9 @@ impl Launch {
             let (led, recording) = (controllers.clone(), recorder.clone());
             leadership.follow(move |role| {
                 led.iter().for_each(|c| c.play(role));
-                if role == Role::Standby {
-                    recording.stand_by();
+                match role {
+                    Role::Standby => recording.stand_by(),
+                    Role::Leader(_) => recording.lead(),
                 }
             });
             let (stuck, boot) = (leadership.clone(), clock.clone());

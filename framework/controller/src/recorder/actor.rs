@@ -15,8 +15,9 @@ use serde_json::json;
 
 use super::{
     Recorder,
+    answer::{Answer, GivenUp},
     counts::Dropped,
-    state::{Answer, GivenUp, Next, Write},
+    state::{Next, Write},
 };
 use crate::dispatch::{Complaints, Tell};
 
@@ -49,6 +50,7 @@ impl Actor for RecorderActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        self.recorder.open();
         let work = write_all(self.recorder.clone(), self.client.clone());
         ctx.spawn(work.into_actor(self).map(|(), actor, ctx| {
             actor.drained = true;

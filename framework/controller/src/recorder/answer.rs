@@ -1,6 +1,8 @@
 //! What an answer of the API server means for a write.
 
-use super::{counts::Dropped, state::Answer};
+use std::time::Duration;
+
+use super::counts::Dropped;
 use crate::{
     client::{fault_of, root_cause, status},
     reconcile::Fault,
@@ -8,6 +10,30 @@ use crate::{
 
 /// What the API server names as the cause where a namespace is going (`NamespaceTerminating`).
 const TERMINATING: &str = "NamespaceTerminating";
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Taken,
+    /// There is an Event of this name.
+    Exists,
+    /// There is no such Event, or no such namespace (any more).
+    Missing(String),
+    /// Trying again cannot help.
+    Refused(Dropped, String),
+    /// The server is busy or away.
+    Busy {
+        retry_after: Option<Duration>,
+        why: String,
+    },
+}
+
+/// Why an Event was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GivenUp {
+    pub(super) dropped: Dropped,
+    pub(super) why: String,
+}
 
 impl Answer {
     pub(super) fn of(answer: &Result<(), kube::Error>) -> Self {

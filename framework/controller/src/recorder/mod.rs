@@ -13,11 +13,12 @@ mod state;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use actor::RecorderActor;
+use answer::{Answer, GivenUp};
 use boatswain_supervision::{Clock, Entropy};
 pub(crate) use counts::Counts;
 pub use note::Note;
 pub(crate) use note::Severity;
-use state::{Answer, GivenUp, Next, State};
+use state::{Next, State};
 use tokio::sync::Notify;
 
 use crate::{leader::hostname, sync::lock};
@@ -93,6 +94,10 @@ impl Recorder {
         let Inner { clock, entropy, .. } = &*self.0;
         let chance = entropy.unit();
         lock(&self.0.state).answered(answer, clock.now(), chance)
+    }
+
+    fn open(&self) {
+        lock(&self.0.state).open();
     }
 
     fn close(&self) {

@@ -15,6 +15,7 @@ use k8s_openapi::{
 };
 
 use super::{
+    answer::{Answer, GivenUp},
     counts::{Counts, Dropped},
     note::{Note, name_of},
     spam::Spam,
@@ -107,30 +108,6 @@ pub(super) enum Next {
     Nothing,
     /// Closed, and all is written.
     Over,
-}
-
-/// What became of a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    Taken,
-    /// There is an Event of this name.
-    Exists,
-    /// There is no such Event, or no such namespace (any more).
-    Missing(String),
-    /// Trying again cannot help.
-    Refused(Dropped, String),
-    /// The server is busy or away.
-    Busy {
-        retry_after: Option<Duration>,
-        why: String,
-    },
-}
-
-/// Why an Event was given up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GivenUp {
-    pub(super) dropped: Dropped,
-    pub(super) why: String,
 }
 
 impl State {
@@ -388,6 +365,13 @@ impl State {
     pub(super) fn close(&mut self, now: Instant) {
         self.phase = Phase::Closing;
         self.hurry(now);
+    }
+
+    /// Whoever writes has begun (again).
+    pub(super) fn open(&mut self) {
+        if self.phase == Phase::Closing {
+            self.phase = Phase::Open;
+        }
     }
 
     pub(super) fn is_closing(&self) -> bool {
