@@ -42,6 +42,9 @@ pub enum OwnerError {
 /// Makes `owner` the controller of `child`: [`Controller::owns`](crate::Controller::owns) then runs the owner when the child changes, and the child is deleted
 /// after its owner.
 ///
+/// Whoever deletes the owner in the foreground waits for the child (`blockOwnerDeletion`); where a server checks that
+/// (`OwnerReferencesPermissionEnforcement`), the controller needs the right to update the owner's `finalizers`.
+///
 /// A reference of that owner that is there is brought up to date, others stay as they are. A child that has no namespace, of a kind that has them, gets its
 /// owner's.
 ///
@@ -127,7 +130,6 @@ where
         name,
         uid,
         controller: controls.then_some(true),
-        // whoever deletes the owner in the foreground waits for what it controls
         block_owner_deletion: controls.then_some(true),
     };
     match before {

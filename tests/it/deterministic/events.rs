@@ -132,7 +132,7 @@ fn of_one_object_no_flood_of_events_is_told_and_those_of_others_come_through() {
         };
         stage.create("chatty").await;
         let running = stage.start(teller.controller()).await;
-        stage.clock.sleep(600 * SECOND).await;
+        stage.clock.sleep(610 * SECOND).await;
         let before = events(&stage).await.len();
         assert_eq!(before, 25 + 2);
         let dropped = metric(&running, r#"event_recorder_dropped_total{reason="spam"}"#);
@@ -218,12 +218,22 @@ fn a_recorder_that_crashes_again_and_again_loses_and_doubles_nothing() {
             for i in 0..10 {
                 stage.create(&format!("map-{i}")).await;
             }
-            stage.sim.faults().lose_answers(about_events(), 5);
+            let faults = stage.sim.faults();
+            faults.delay(about_events(), SECOND / 2, u32::MAX);
+            faults.lose_answers(about_events(), 5);
             let teller = Teller::default();
             let running = stage.start(teller.controller()).await;
-            for _ in 0..20 {
-                stage.clock.sleep(SECOND * 37).await;
+            for _ in 0..6 {
+                while metric(&running, "event_recorder_waiting") == 0 {
+                    stage.clock.sleep(SECOND).await;
+                }
+                stage
+                    .clock
+                    .sleep(Duration::from_millis(stage.options.entropy.range(0..2000)))
+                    .await;
                 assert!(running.observer().kill("root/events"));
+                // more at once would end the manager
+                stage.clock.sleep(SECOND * 660).await;
             }
             stage.clock.sleep(SECOND * 60).await;
             end(running).await;
