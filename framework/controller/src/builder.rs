@@ -16,6 +16,7 @@ use crate::{
     dispatch::{RetryPolicy, Runner},
     finalizer::{CleanUp, Cleanup},
     reconcile::{FnReconciler, Outcome, Reconciler},
+    rights::{Right, Verb},
     runner::TypedRunner,
     selected::Selected,
     trigger::{FnMapper, Mapping, Origin, Source},
@@ -224,9 +225,20 @@ impl<K: Watchable> Controller<K> {
         self
     }
 
+    /// Declares what the reconciler does beside reading what is watched: what it writes, and what it reads that no watch brings. Reading what is reconciled,
+    /// owned and watched, and writing Events, need not be said.
+    ///
+    /// Nothing is enforced by it: [`Manager::rights`](crate::Manager::rights) makes Roles of it, and [`Manager::check`](crate::Manager::check) asks
+    /// the server about it.
+    pub fn needs(mut self, right: Right) -> Self {
+        self.plan.needs.push(right);
+        self
+    }
+
     /// Sets the reconciler. `make` is called once, when the manager starts, and gets what reconcilers read from.
     ///
-    /// The controller's [finalizer](Self::finalizer) is taken away from every object that has it: there was a cleanup once, and is none any more.
+    /// The controller's [finalizer](Self::finalizer) is taken away from every object that has it: there was a cleanup once, and is none any more. That takes the
+    /// right to patch them; who still calls [`Controller::finalizer`] has declared it.
     pub fn reconciler<R: Reconciler<K>>(
         self,
         make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
@@ -247,11 +259,14 @@ impl<K: Watchable> Controller<K> {
     }
 
     fn runnable<R: Reconciler<K>>(
-        self,
+        mut self,
         make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
         clean_up: Option<CleanUp<K, R>>,
     ) -> Runnable {
         let finalizer = self.plan.finalizer(clean_up.is_some());
+        if clean_up.is_some() || self.plan.finalizer.is_some() {
+            self.plan.needs.push(Right::on::<K>([Verb::Patch]));
+        }
         let make = move |wiring: &mut Wiring<'_>| -> Arc<dyn Runner> {
             Arc::new(TypedRunner {
                 departed: wiring.departed(),

@@ -47,6 +47,7 @@ mod options;
 pub mod own;
 mod reconcile;
 mod recorder;
+mod rights;
 mod runner;
 mod running;
 mod selected;
@@ -55,6 +56,8 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "otel")]
+mod trace;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};
@@ -79,6 +82,7 @@ pub use options::{LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, 
 pub use own::OwnerError;
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
 pub use recorder::Note;
+pub use rights::{Answered, CheckError, Checked, Right, Rights, Rule, Verb};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;
 pub use trigger::{Full, Sender, Source, channel};

@@ -36,7 +36,7 @@ use crate::{
 /// - `cleanup` may be called again after it succeeded: when the process ends before the finalizer is taken away.
 /// - An object that is being deleted and does not have the finalizer is left alone.
 ///
-/// The controller needs the right to `patch` its kind.
+/// It takes the right to patch the controller's kind, which need not be [declared](crate::Controller::needs).
 pub trait Cleanup<K>: Reconciler<K> {
     /// Undoes what was done for `object`, which is being deleted. [`Outcome::Done`] lets it go; with any other outcome it stays, and this is called again as the
     /// outcome says. An error is retried like one of [`reconcile`](Reconciler::reconcile).

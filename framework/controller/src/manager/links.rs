@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tower::{BoxError, service_fn};
 
 use crate::{
-    client::{self, ClientLimits, Fencing},
+    client::{self, ClientLimits, Fencing, Requests},
     error::StartError,
     leader::Leadership,
     options::Options,
@@ -19,6 +19,8 @@ pub(super) struct Links {
     /// For Events alone: they neither wait for what reconcilers write nor keep it waiting. Fenced, too.
     pub(super) events: kube::Client,
     pub(super) address: String,
+    /// What these clients ask, without that for the lease; nothing where they were made elsewhere.
+    pub(super) requests: Requests,
     pub(super) leader: Option<Leader>,
 }
 
@@ -37,11 +39,13 @@ impl Links {
         clock: &Clock,
     ) -> Self {
         let address = "in process".to_owned();
+        let requests = Requests::to(&address);
         let Some(leadership) = leadership else {
             return Self {
                 events: client.clone(),
                 client,
                 address,
+                requests,
                 leader: None,
             };
         };
@@ -57,6 +61,7 @@ impl Links {
             events: fenced.clone(),
             client: fenced,
             address,
+            requests,
             leader: Some(Leader { leadership, client }),
         }
     }
@@ -85,14 +90,16 @@ impl Links {
             None => None,
         };
         let fence = leader.as_ref().map(|leader| leader.leadership.fence());
+        let requests = Requests::to(&address);
         let connect = |limits| {
-            let (config, fence) = (config.clone(), fence.clone());
-            client::connect(config, connections, limits, clock.clone(), fence, io)
+            let (config, clock, fence) = (config.clone(), clock.clone(), fence.clone());
+            client::connect(config, connections, limits, clock, fence, &requests, io)
         };
         Ok(Self {
             client: connect(options.limits).map_err(&unusable)?,
             events: connect(ClientLimits::for_events()).map_err(&unusable)?,
             address,
+            requests,
             leader,
         })
     }
