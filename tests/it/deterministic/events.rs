@@ -219,7 +219,7 @@ fn a_recorder_that_crashes_again_and_again_loses_and_doubles_nothing() {
                 stage.create(&format!("map-{i}")).await;
             }
             let faults = stage.sim.faults();
-            faults.delay(about_events(), SECOND / 2, u32::MAX);
+            faults.delay(about_events(), SECOND / 10, u32::MAX);
             faults.lose_answers(about_events(), 5);
             let teller = Teller::default();
             let running = stage.start(teller.controller()).await;
@@ -229,7 +229,7 @@ fn a_recorder_that_crashes_again_and_again_loses_and_doubles_nothing() {
                 }
                 stage
                     .clock
-                    .sleep(Duration::from_millis(stage.options.entropy.range(0..2000)))
+                    .sleep(Duration::from_millis(stage.options.entropy.range(0..1000)))
                     .await;
                 assert!(running.observer().kill("root/events"));
                 // more at once would end the manager

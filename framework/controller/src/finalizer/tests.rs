@@ -11,7 +11,7 @@ fn meta(finalizers: &[&str], is_deleted: bool) -> ObjectMeta {
     ObjectMeta {
         uid: Some("u1".into()),
         finalizers: (!finalizers.is_empty()).then_some(finalizers),
-        deletion_timestamp: is_deleted.then(|| Time(jiff::Timestamp::UNIX_EPOCH)),
+        deletion_timestamp: is_deleted.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
         ..ObjectMeta::default()
     }
 }
