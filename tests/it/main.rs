@@ -2,8 +2,10 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
+mod clients;
 mod dashboard;
 mod deterministic;
+
 mod scenarios;
 
 mod simulated {

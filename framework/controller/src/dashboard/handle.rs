@@ -47,14 +47,7 @@ impl ControllerHandle {
         let Some(regarding) = core.runner.reference(key) else {
             return;
         };
-        let at = self.clock.wall();
-        core.surroundings.recorder.publish(Note {
-            regarding,
-            severity: Severity::Normal,
-            reason,
-            note: note.to_owned(),
-            controller: self.name.clone(),
-            at: jiff::Timestamp::try_from(at).unwrap_or(jiff::Timestamp::MAX),
-        });
+        let note = Note::on(regarding, Severity::Normal, reason, note.to_owned());
+        core.surroundings.recorder.publish(&self.name, &note);
     }
 }
