@@ -187,7 +187,8 @@ impl Drop for Browser {
                 stream,
                 "DELETE {session} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
             )?;
-            stream.read_to_end(&mut Vec::new())
+            // it keeps the connection
+            stream.read(&mut [0; 64])
         });
         drop(ended);
         let _ = self.driver.kill();
