@@ -85,35 +85,43 @@ impl Space {
     }
 
     pub(crate) async fn let_view(&self, user: &str) {
+        let maps =
+            json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] });
+        self.allow(user, maps).await;
+    }
+
+    pub(crate) async fn let_work(&self, user: &str) {
+        let all = json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] });
+        self.allow(user, all).await;
+    }
+
+    /// By a Role and its binding, both called after the space.
+    async fn allow(&self, user: &str, rule: serde_json::Value) {
         let role: Role = serde_json::from_value(json!({
-            "metadata": { "name": "look" },
-            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] }],
+            "metadata": { "name": self.name }, "rules": [rule],
         }))
         .expect("a Role");
         let binding: RoleBinding = serde_json::from_value(json!({
-            "metadata": { "name": "look" },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "look" },
+            "metadata": { "name": self.name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name },
             "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
         }))
         .expect("a RoleBinding");
         let post = PostParams::default();
         let roles = Api::<Role>::namespaced(self.client.clone(), &self.name);
-        if roles.get_opt("look").await.expect("an answer").is_none() {
+        let there = roles.get_opt(&self.name).await.expect("an answer");
+        if there.is_none() {
             roles.create(&post, &role).await.expect("a Role");
         }
         let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
-        bindings
-            .create(&post, &binding)
-            .await
-            .expect("a RoleBinding");
+        let bound = bindings.create(&post, &binding).await;
+        bound.expect("a RoleBinding");
     }
 
-    pub(crate) async fn let_view_no_more(&self) {
+    pub(crate) async fn let_no_more(&self) {
         let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
-        bindings
-            .delete("look", &DeleteParams::default())
-            .await
-            .expect("deleted");
+        let unbound = bindings.delete(&self.name, &DeleteParams::default()).await;
+        unbound.expect("deleted");
     }
 
     /// The client.

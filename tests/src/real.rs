@@ -1,6 +1,7 @@
 //! A real control plane, brought up by the scripts in `tests/cluster`.
 
 use std::{
+    collections::HashSet,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
@@ -86,6 +87,11 @@ impl RealServer {
         &self.viewer
     }
 
+    /// Where the kubeconfigs are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.state.path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -95,10 +101,18 @@ impl RealServer {
         let lines = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines
+        // a write that changes nothing answers with the version of an earlier one
+        let mut versions = HashSet::new();
+        let mut requests: Vec<_> = lines
             .filter(|line| line["stage"] == "ResponseComplete")
             .map(|line| request(&line))
-            .collect()
+            .collect();
+        for request in requests.iter_mut().filter(|r| r.changed) {
+            let version = request.version().map(|version| version.to_string());
+            request.changed = version
+                .is_none_or(|version| version != request.precondition && versions.insert(version));
+        }
+        requests
     }
 
     pub(crate) async fn kill(&self) {
@@ -138,18 +152,22 @@ fn request(line: &Value) -> Request {
             .unwrap_or_default()
             .to_owned()
     };
+    let verb = text("/verb");
+    let code = line
+        .pointer("/responseStatus/code")
+        .and_then(Value::as_u64)
+        .and_then(|c| c.try_into().ok())
+        .unwrap_or(0);
+    let writes = !matches!(verb.as_str(), "get" | "list" | "watch");
     Request {
-        verb: text("/verb"),
+        changed: writes && (200..300).contains(&code),
+        code,
+        verb,
         resource: text("/objectRef/resource"),
         subresource: text("/objectRef/subresource"),
         namespace: text("/objectRef/namespace"),
         name: text("/objectRef/name"),
         user: text("/user/username"),
-        code: line
-            .pointer("/responseStatus/code")
-            .and_then(Value::as_u64)
-            .and_then(|c| c.try_into().ok())
-            .unwrap_or(0),
         precondition: text("/objectRef/resourceVersion"),
         answer: line.get("responseObject").cloned(),
     }

@@ -259,7 +259,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
     mirror.is_as(&space.config_maps()).await;
     mirror.heard();
 
-    world.let_view_no_more(&space).await;
+    world.let_no_more(&space).await;
     eventually("the missing right is named", async || {
         // servers let an open watch go on, and learn of rights a moment late
         if mirror.core().fresh() {
