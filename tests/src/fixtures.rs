@@ -84,19 +84,21 @@ impl Space {
             .expect("deleted");
     }
 
-    pub(crate) async fn let_view(&self, user: &str) {
+    /// Lets the viewer list and watch the ConfigMaps.
+    pub async fn let_view(&self) {
         let maps =
             json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] });
-        self.allow(user, maps).await;
+        self.allow(maps).await;
     }
 
-    pub(crate) async fn let_work(&self, user: &str) {
+    /// Lets the viewer do anything.
+    pub async fn let_work(&self) {
         let all = json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] });
-        self.allow(user, all).await;
+        self.allow(all).await;
     }
 
     /// By a Role and its binding, both called after the space.
-    async fn allow(&self, user: &str, rule: serde_json::Value) {
+    async fn allow(&self, rule: serde_json::Value) {
         let role: Role = serde_json::from_value(json!({
             "metadata": { "name": self.name }, "rules": [rule],
         }))
@@ -104,7 +106,7 @@ impl Space {
         let binding: RoleBinding = serde_json::from_value(json!({
             "metadata": { "name": self.name },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer" }],
         }))
         .expect("a RoleBinding");
         let post = PostParams::default();
@@ -118,7 +120,8 @@ impl Space {
         bound.expect("a RoleBinding");
     }
 
-    pub(crate) async fn let_no_more(&self) {
+    /// Takes back what [`Space::let_view`] or [`Space::let_work`] gave.
+    pub async fn let_no_more(&self) {
         let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
         let unbound = bindings.delete(&self.name, &DeleteParams::default()).await;
         unbound.expect("deleted");

@@ -167,7 +167,11 @@ fn request(line: &Value) -> Request {
         subresource: text("/objectRef/subresource"),
         namespace: text("/objectRef/namespace"),
         name: text("/objectRef/name"),
-        user: text("/user/username"),
+        // who they acted as, if they did
+        user: match text("/impersonatedUser/username") {
+            nobody if nobody.is_empty() => text("/user/username"),
+            user => user,
+        },
         precondition: text("/objectRef/resourceVersion"),
         answer: line.get("responseObject").cloned(),
     }

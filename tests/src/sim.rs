@@ -145,22 +145,6 @@ impl SimServer {
     pub(crate) fn refuse(&self, token: &str) {
         self.sim.users().revoke_token(token);
     }
-
-    pub(crate) fn let_work(&self, namespace: &str) {
-        let everything = Matcher::any().namespace(namespace);
-        self.sim.users().grant("viewer", everything);
-    }
-
-    pub(crate) fn let_view(&self, namespace: &str) {
-        let of = Matcher::any().resource("configmaps").namespace(namespace);
-        for verb in ["list", "watch"] {
-            self.sim.users().grant("viewer", of.clone().verb(verb));
-        }
-    }
-
-    pub(crate) fn let_viewer_do_nothing(&self) {
-        self.sim.users().reset("viewer");
-    }
 }
 
 impl Drop for SimServer {

@@ -44,11 +44,7 @@ impl World {
 
     /// A client with all rights, for this runtime.
     pub async fn client(&self) -> Client {
-        let file = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
-        let config = Config::from_custom_kubeconfig(file, &Default::default())
-            .await
-            .expect("a configuration");
-        Client::try_from(config).expect("a client")
+        client_of(self.kubeconfig()).await
     }
 
     /// The kubeconfig of a user with all rights.
@@ -132,30 +128,6 @@ impl World {
         }
     }
 
-    /// Lets the viewer list and watch the ConfigMaps of `space`.
-    pub async fn let_view(&self, space: &Space) {
-        match self {
-            Self::Sim(sim) => sim.let_view(&space.name),
-            Self::Real(_) => space.let_view("viewer").await,
-        }
-    }
-
-    /// Lets the viewer do anything in `space`.
-    pub async fn let_work(&self, space: &Space) {
-        match self {
-            Self::Sim(sim) => sim.let_work(&space.name),
-            Self::Real(_) => space.let_work("viewer").await,
-        }
-    }
-
-    /// Takes back what [`World::let_view`] or [`World::let_work`] gave.
-    pub async fn let_no_more(&self, space: &Space) {
-        match self {
-            Self::Sim(sim) => sim.let_viewer_do_nothing(),
-            Self::Real(_) => space.let_no_more().await,
-        }
-    }
-
     /// Forgets the history of changes: a watch from before finds its version expired once the server has restarted.
     pub async fn compact(&self) {
         match self {
@@ -163,4 +135,13 @@ impl World {
             Self::Real(real) => real.compact().await,
         }
     }
+}
+
+/// A client for whom a kubeconfig names, for this runtime.
+pub async fn client_of(kubeconfig: &Path) -> Client {
+    let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(file, &Default::default())
+        .await
+        .expect("a configuration");
+    Client::try_from(config).expect("a client")
 }

@@ -23,6 +23,7 @@ use crate::{
     explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
+    rights::Right,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
@@ -48,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) priority: Option<Priority>,
     /// Whether its reconciles run on the pool.
     pub(crate) offload: bool,
+    /// What it does beside watching.
+    pub(crate) needs: Vec<Right>,
 }
 
 /// Makes a source of keys.
@@ -76,6 +79,7 @@ impl Plan {
             ignore_own_writes: false,
             priority: None,
             offload: false,
+            needs: Vec::new(),
         }
     }
 
@@ -293,6 +297,19 @@ impl Runnable {
     /// Whether its reconciles run on the pool.
     pub(crate) fn offloads(&self) -> bool {
         self.plan.offload
+    }
+
+    /// What the controller must be allowed to do: to read what it watches, to tell of what it reconciles, and what it declares besides.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be selected.
+    pub(crate) fn rights(&self) -> Result<Vec<Right>, StartError> {
+        let selections = self.plan.selections()?;
+        let watched = selections.iter().map(Right::to_watch);
+        let told = selections.first().map(|own| Right::to_tell_of(own.kind()));
+        let needs = self.plan.needs.iter().cloned();
+        Ok(watched.chain(told).chain(needs).collect())
     }
 
     /// Tells `informers` how the controller wants its objects to be kept.

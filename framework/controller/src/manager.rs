@@ -1,6 +1,7 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
 mod links;
+mod rights;
 mod tree;
 
 use std::{collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc};
@@ -27,7 +28,7 @@ use crate::{
     signals,
     telemetry::{
         Roster, Telemetry, bind, register_controllers, register_informers, register_leadership,
-        register_recorder,
+        register_recorder, register_requests,
     },
 };
 
@@ -80,7 +81,8 @@ impl Manager {
     /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
-        logging::init(self.options.log_format);
+        let service = self.controllers.first().map_or("boatswain", Runnable::name);
+        let _logs = logging::start(self.options.log_format, self.options.verbosity, service);
         match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -292,6 +294,7 @@ impl Launch {
                 Links {
                     client,
                     address,
+                    requests,
                     leader,
                 },
             clock,
@@ -351,6 +354,7 @@ impl Launch {
         let checks = informers::checks(move || checked.cores(), clock.clone());
         telemetry.ready.add_all(checks);
         register_recorder(&recorder, &telemetry.registry)?;
+        register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
             client,
             leader: leader.clone(),

@@ -42,6 +42,7 @@ macro_rules! tests {
             a_server_that_is_away_for_longer_than_the_lease_is_worked_with_by_one_when_it_is_back);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
+            the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named,
             what_is_asked_for_while_rights_are_missing_is_done_when_they_return);
         scenarios::tests!(@each $shared; pods:
             in_a_pod_everything_is_found_and_a_rotated_token_is_used);
