@@ -2,9 +2,12 @@
 
 use std::{
     collections::HashSet,
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{Mutex, PoisonError},
 };
 
 use serde_json::Value;
@@ -38,6 +41,50 @@ pub struct RealServer {
     address: SocketAddr,
     kubeconfig: PathBuf,
     viewer: PathBuf,
+    record: Mutex<Record>,
+}
+
+/// What has been read of the audit log so far: it is long, and looked at often.
+#[derive(Default)]
+struct Record {
+    /// So many bytes.
+    read: u64,
+    requests: Vec<Request>,
+    /// The versions that writes are known to have made.
+    versions: HashSet<u64>,
+}
+
+impl Record {
+    /// Takes in the lines that have been written since.
+    fn read_on(&mut self, log: &Path) {
+        // there is none before the first request
+        let Ok(mut log) = File::open(log) else {
+            return;
+        };
+        let mut text = Vec::new();
+        log.seek(SeekFrom::Start(self.read)).expect("a log");
+        log.read_to_end(&mut text).expect("a log");
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        self.read += whole as u64;
+        for line in text[..whole].split(|byte| *byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<Value>(line) else {
+                continue;
+            };
+            if line["stage"] != "ResponseComplete" {
+                continue;
+            }
+            let mut request = request(&line);
+            // a write that changes nothing answers with the version of an earlier one
+            if let (true, Some(version)) = (request.changed, request.version()) {
+                let is_new = version.to_string() != request.precondition;
+                request.changed = is_new && self.versions.insert(version);
+            }
+            self.requests.push(request);
+        }
+    }
 }
 
 impl RealServer {
@@ -71,6 +118,7 @@ impl RealServer {
             address: SocketAddr::from(([127, 0, 0, 1], api)),
             kubeconfig: state.path().join("kubeconfig"),
             viewer: state.path().join("viewer.kubeconfig"),
+            record: Mutex::default(),
             state,
         }
     }
@@ -97,22 +145,9 @@ impl RealServer {
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        let log = std::fs::read_to_string(self.state.path().join("audit.log")).unwrap_or_default();
-        let lines = log
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        // a write that changes nothing answers with the version of an earlier one
-        let mut versions = HashSet::new();
-        let mut requests: Vec<_> = lines
-            .filter(|line| line["stage"] == "ResponseComplete")
-            .map(|line| request(&line))
-            .collect();
-        for request in requests.iter_mut().filter(|r| r.changed) {
-            let version = request.version().map(|version| version.to_string());
-            request.changed = version
-                .is_none_or(|version| version != request.precondition && versions.insert(version));
-        }
-        requests
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.read_on(&self.state.path().join("audit.log"));
+        record.requests.clone()
     }
 
     pub(crate) async fn kill(&self) {

@@ -22,7 +22,16 @@ pub struct Program {
     /// What stands before the program on its command line.
     prefix: Vec<String>,
     arguments: Vec<String>,
+    /// Flags with the terms of the lease.
+    terms: &'static [&'static str],
 }
+
+/// So short that tests are quick.
+const QUICK: &[&str] = &[
+    "--lease-duration=3s",
+    "--renew-deadline=2s",
+    "--retry-period=500ms",
+];
 
 impl Program {
     /// The program in the file `binary`.
@@ -35,7 +44,15 @@ impl Program {
             namespace: space.name.clone(),
             prefix: Vec::new(),
             arguments: Vec::new(),
+            terms: QUICK,
         }
+    }
+
+    /// With a lease that lasts as long as it does for users.
+    #[must_use]
+    pub fn with_usual_terms(mut self) -> Self {
+        self.terms = &[];
+        self
     }
 
     /// With these words before the program's own on the command line.
@@ -71,8 +88,7 @@ impl Program {
             .arg(&self.kubeconfigs[number - 1])
             .args(["--namespace", &self.namespace])
             .args(["--leader-elect", "--lease-namespace", &self.namespace])
-            .args(["--lease-duration", "3s", "--renew-deadline", "2s"])
-            .args(["--retry-period", "500ms"])
+            .args(self.terms)
             .args(&self.arguments)
             .env("HOSTNAME", &user)
             .env_remove("RUST_LOG");
