@@ -7,7 +7,7 @@ use std::{
 
 use kube::{Client, Config, config::Kubeconfig};
 
-use crate::{RealServer, SimServer, Space, Version, audit::Request, install, replica};
+use crate::{RealServer, SimServer, Version, audit::Request, install, replica};
 
 /// An API server, what it recorded of its requests, and the means to hurt it.
 pub enum World {
