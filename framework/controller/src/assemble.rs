@@ -21,6 +21,7 @@ use crate::{
     },
     error::StartError,
     explain::Heards,
+    finalizer::Finalizer,
     informers::{self, Informers},
     recorder::Recorder,
     rights::Right,
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) ignore_own_writes: bool,
+    /// The name its author chose for its finalizer.
+    pub(crate) finalizer: Option<String>,
     pub(crate) priority: Option<Priority>,
     /// Whether its reconciles run on the pool.
     pub(crate) offload: bool,
@@ -77,10 +80,16 @@ impl Plan {
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
             ignore_own_writes: false,
+            finalizer: None,
             priority: None,
             offload: false,
             needs: Vec::new(),
         }
+    }
+
+    /// Its finalizer, used or to be taken away.
+    pub(crate) fn finalizer(&self, is_used: bool) -> Finalizer {
+        Finalizer::of(&self.name, self.finalizer.clone(), is_used)
     }
 
     /// What each watch selects, in their order.

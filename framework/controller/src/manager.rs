@@ -20,7 +20,7 @@ use crate::{
     dispatch::{Closing, ControllerHandle},
     error::{RunError, StartError},
     informers::{self, Informers},
-    leader::{Leadership, LeaseOptions},
+    leader::{Leadership, LeaseOptions, Role},
     logging,
     options::{ManagerArgs, Options},
     recorder::Recorder,
@@ -293,6 +293,7 @@ impl Launch {
             links:
                 Links {
                     client,
+                    events,
                     address,
                     requests,
                     leader,
@@ -303,7 +304,7 @@ impl Launch {
             listener,
         } = self;
         let telemetry = Telemetry::default();
-        let recorder = Recorder::default();
+        let recorder = Recorder::new(clock.clone(), entropy.clone());
         let closing = Closing::default();
         let shared = SharedInformers::new(
             client.clone(),
@@ -336,8 +337,14 @@ impl Launch {
             .collect::<Result<_, _>>()?;
         let controllers: Arc<[ControllerHandle]> = yard.controllers.into();
         if let Some(Leader { leadership, .. }) = &leader {
-            let led = controllers.clone();
-            leadership.follow(move |role| led.iter().for_each(|c| c.play(role)));
+            let (led, recording) = (controllers.clone(), recorder.clone());
+            leadership.follow(move |role| {
+                led.iter().for_each(|c| c.play(role));
+                match role {
+                    Role::Standby => recording.stand_by(),
+                    Role::Leader(_) => recording.lead(),
+                }
+            });
             let (stuck, boot) = (leadership.clone(), clock.clone());
             telemetry
                 .live
@@ -357,6 +364,7 @@ impl Launch {
         register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
             client,
+            events,
             leader: leader.clone(),
             controllers: controllers.clone(),
             telemetry: telemetry.clone(),
