@@ -40,15 +40,10 @@ impl Reigns {
             .collect()
     }
 
-    /// How often another holder followed.
+    /// How often somebody took it over, be it a successor of the same name.
     pub fn takeovers(&self) -> usize {
-        let mut holders: Vec<_> = self
-            .0
-            .values()
-            .filter(|holder| !holder.is_empty())
-            .collect();
-        holders.dedup();
-        holders.len().saturating_sub(1)
+        let holders = self.0.values().filter(|holder| !holder.is_empty());
+        holders.count().saturating_sub(1)
     }
 }
 
