@@ -44,6 +44,43 @@ pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_for
     crew.stop().await;
 }
 
+pub(crate) async fn what_is_asked_for_while_rights_are_missing_is_done_when_they_return(
+    world: &World,
+) {
+    let space = Space::create(&world.client().await, "rights").await;
+    space.let_work().await;
+    space.deploy("web", 1).await;
+    space.autoscale("web", 2).await;
+    let controllers = vec![podautoscaler::controller()];
+    let crew = Crew::start(world.viewer_kubeconfig(), Some(&space), controllers).await;
+    space.has_replicas("web", 2).await;
+    space.is_synced("web", 2).await;
+
+    space.let_no_more().await;
+    let failed = || crew.metric("controller_reconcile_total", &["result=\"error\""]);
+    eventually("a run is refused", async || {
+        if failed() > 0.0 {
+            return Ok(());
+        }
+        // servers learn of rights a moment late
+        let other = if space.replicas("web").await == Some(3) {
+            4
+        } else {
+            3
+        };
+        space.ask_for("web", other).await;
+        Err("everything is allowed still")
+    })
+    .await;
+    space.ask_for("web", 5).await;
+    space.let_work().await;
+    space.has_replicas("web", 5).await;
+    space.is_synced("web", 5).await;
+    assert_eq!(crew.observer().parked("podautoscaler").len(), 0);
+    crew.ready().await;
+    crew.stop().await;
+}
+
 /// The account of an installation in a namespace of its own, where it works, too.
 struct Account {
     name: String,
