@@ -9,7 +9,6 @@ mod cli;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod manifests;
-pub mod policy;
 mod reconciler;
 mod status;
 

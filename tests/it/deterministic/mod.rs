@@ -1,10 +1,13 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
+mod comings;
 mod crashes;
 mod explain;
+mod fleet;
 mod guarantees;
 mod isolation;
 mod leadership;
+mod lessons;
 mod parking;
 mod pauses;
 mod predicates;
@@ -72,7 +75,10 @@ impl Stage {
     }
 
     async fn start_with(&self, options: Options, controller: boatswain::Runnable) -> Running {
-        let manager = Manager::new(options).with(controller);
+        self.manage(Manager::new(options).with(controller)).await
+    }
+
+    async fn manage(&self, manager: Manager) -> Running {
         let (clock, entropy) = (self.clock.clone(), self.options.entropy.clone());
         manager
             .start(self.client.clone(), clock, entropy)
