@@ -7,11 +7,11 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Controllers, Manager, Options, Outcome, Reconciler, RemoveError,
+    Context, Controller, Controllers, Kind, Manager, Options, Outcome, Reconciler, RemoveError,
     StartError,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::core::Expression;
+use kube::core::{DynamicObject, Expression};
 
 use super::{Script, Scripted, Stage, end};
 
@@ -258,6 +258,59 @@ fn the_options_of_the_manager_hold_for_what_a_controller_leaves_open() {
         let runs = scripted.runs("ours").len();
         assert!((8..=12).contains(&runs), "{runs} runs in ten minutes");
         assert_eq!(scripted.runs("theirs").len(), 0);
+        end(running).await;
+    });
+}
+
+/// Looks at objects of whatever kind.
+struct Onlooker;
+
+impl Reconciler<DynamicObject> for Onlooker {
+    type Error = Infallible;
+
+    async fn reconcile(&self, _: Arc<DynamicObject>, _: &Context) -> Result<Outcome, Infallible> {
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn one_controllers_missing_kind_is_told_of_it_alone_and_the_others_work() {
+    Stage::play(108, |stage| async move {
+        stage.create("map").await;
+        let scripted = Scripted::new(&stage.clock, quick);
+        let ghosts = Kind::new("example.com", "v1", "Ghost", "ghosts");
+        let manager = Manager::new(Options::default())
+            .with(scripted.controller().reconciler(scripted.maker()))
+            .with(Controller::of_kind(ghosts, "ghosts").reconciler(|_| Onlooker));
+        let running = stage.manage(manager).await;
+        stage.clock.sleep(Duration::from_secs(10)).await;
+        assert_eq!(scripted.runs("map").len(), 1, "the other one works");
+        let (ready, page) = running.observer().ready();
+        assert!(!ready, "{page}");
+        assert!(page.contains("[+]controller/scripted ok"), "{page}");
+        let line = page
+            .lines()
+            .find(|line| line.contains("]controller/ghosts"));
+        let line = line.expect("a line");
+        assert!(
+            line.starts_with("[-]") && line.contains("ghosts.example.com"),
+            "{page}"
+        );
+        let tree = running.observer().snapshot();
+        let node = tree.find("root/controllers/ghosts").expect("there");
+        let caches = node.facts["caches"].to_string();
+        assert!(caches.contains("ghosts.example.com"), "{caches}");
+        let handle = running.observer().controller("ghosts").expect("there");
+        assert!(handle.degraded().is_some_and(|why| line.ends_with(&why)));
+
+        running
+            .controllers()
+            .remove("ghosts")
+            .await
+            .expect("removed");
+        stage.clock.sleep(Duration::from_secs(1)).await;
+        let (ready, page) = running.observer().ready();
+        assert!(ready && !page.contains("ghosts"), "{page}");
         end(running).await;
     });
 }

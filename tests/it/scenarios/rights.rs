@@ -26,6 +26,14 @@ pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_for
         })
         .await;
     }
+    let (_, page) = crew.observer().ready();
+    let degraded = page
+        .lines()
+        .find(|line| line.starts_with("[-]controller/podautoscaler failed"));
+    assert!(
+        degraded.is_some_and(|line| line.contains("forbidden")),
+        "{page}"
+    );
     // the manager goes on: nothing has escalated
     assert!(
         crew.observer()
