@@ -36,13 +36,14 @@ impl Reconciler<DynamicObject> for Marker {
             Some(namespace) => Api::namespaced_with(client, &namespace, resource),
             None => Api::all_with(client, resource),
         };
-        let patch = json!({ "metadata": {
+        let patch = Patch::Merge(json!({ "metadata": {
             "resourceVersion": object.resource_version(),
             "labels": { LABEL: "true" },
-        } });
-        let params = PatchParams::default();
-        let patched = objects.patch(&object.name_any(), &params, &Patch::Merge(patch));
-        patched.await.map(Outcome::done)
+        } }));
+        objects
+            .patch(&object.name_any(), &PatchParams::default(), &patch)
+            .await
+            .map(Outcome::done)
     }
 }
 

@@ -18,9 +18,10 @@ impl FromStr for Labels {
         let conditions: Vec<_> = conditions.collect::<Result<_, _>>()?;
         // whatever kind it is of: what the server would refuse is refused here
         let any = Selection::new(Kind::new("", "v1", "Any", "any"));
-        any.labels(conditions.clone())
-            .map_err(|error| error.to_string())?;
-        Ok(Self(conditions.into_iter().collect()))
+        match any.labels(conditions.clone()) {
+            Ok(_) => Ok(Self(conditions.into_iter().collect())),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
