@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use boatswain_supervision::{
-    ChildSpec, Children, Clock, Dynamic, Intensity, StillRunning, StopError, Strategy,
-    SupervisorSpec,
+    ChildSpec, Children, Clock, Dynamic, Intensity, SpecError, StartError as TreeError, StopError,
+    Strategy, SupervisorSpec,
 };
 
 use crate::{
@@ -189,28 +189,28 @@ impl Controllers {
     /// When dropped after the first poll the controller may be started all the same.
     pub async fn add(&self, controller: Runnable) -> Result<(), StartError> {
         let name = controller.name().to_owned();
-        let started = {
+        let (tree, started) = {
             let deck = self.deck.upgrade().ok_or(StartError::Ended)?;
+            let tree = deck.berths.added().ok_or(StartError::Ended)?;
             let branch = deck.assemble(controller)?;
-            let added = deck.berths.added();
-            added.map(|added| added.start(branch))
+            let started = tree.start(branch);
+            (tree, started)
         };
-        tracing::info!(controller = %name, "added");
-        let error = match started {
-            None => StartError::Ended,
-            Some(started) => match started.await {
-                Ok(()) => return Ok(()),
-                // the supervisor began anew in between, with all that is wanted
-                Err(boatswain_supervision::StartError::Spec(
-                    boatswain_supervision::SpecError::Duplicate { .. },
-                )) => return Ok(()),
-                Err(error) => StartError::Tree(error),
-            },
-        };
-        if let Some(deck) = self.deck.upgrade() {
-            deck.strike(&name);
+        match started.await {
+            // of the latter the supervisor has begun anew in between, with all that is wanted
+            Ok(()) | Err(TreeError::Spec(SpecError::Duplicate { .. })) => {
+                tracing::info!(controller = %name, "added");
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(deck) = self.deck.upgrade() {
+                    deck.strike(&name);
+                }
+                // nothing, unless the supervisor has begun anew in between
+                let _ = tree.stop(&name).await;
+                Err(StartError::Tree(error))
+            }
         }
-        Err(error)
     }
 
     /// Stops the controller called `name`, and lets go of everything that was kept for it. Running reconciles may finish within the manager's grace
@@ -245,8 +245,8 @@ impl Controllers {
             Some(stopped) => stopped.await,
             None => Ok(()),
         };
-        if let Err(StopError::StillRunning(StillRunning { paths })) = stopped {
-            return Err(RemoveError::StillRunning(StillRunning { paths }));
+        if let Err(StopError::StillRunning(paths)) = stopped {
+            return Err(paths.into());
         }
         wait_offloaded(std::slice::from_ref(&leaving.controller), &leaving.clock).await?;
         tracing::info!(controller = %name, "removed");
