@@ -67,8 +67,7 @@ async fn an_eviction_deletes_the_pod_on_its_preconditions_and_is_in_the_log() {
     let audit = sim.audit();
     let last = audit
         .iter()
-        .filter(|entry| entry.request.subresource == "eviction")
-        .next_back()
+        .rfind(|entry| entry.request.subresource == "eviction")
         .expect("in the log");
     assert_eq!(
         (last.request.verb, last.request.name.as_str()),
