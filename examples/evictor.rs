@@ -7,8 +7,10 @@ use boatswain::{Runnable, prelude::*};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
-    api::{DeleteParams, EvictParams, LogParams, Preconditions},
+    api::{LogParams, PostParams},
+    core::Status,
 };
+use serde_json::json;
 
 const ANNOTATION: &str = "example.io/evict-on";
 
@@ -40,19 +42,17 @@ impl Reconciler<Pod> for Evictor {
         if !log.contains(words) {
             return Ok(Outcome::RequeueAfter(PERIOD));
         }
-        // this pod, not another one that has its name by then
-        let delete = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: pod.uid(),
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
-        };
-        let evict = EvictParams {
-            delete_options: Some(delete),
-            ..EvictParams::default()
-        };
-        pods.evict(&name, &evict).await?;
+        // this pod, not another one that has its name by then: what `Api::evict` of kube 5 sends names no preconditions
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": pod.uid() } },
+        });
+        let eviction = eviction.to_string().into_bytes();
+        let _: Status = pods
+            .create_subresource("eviction", &name, &PostParams::default(), eviction)
+            .await?;
         cx.event(pod.as_ref(), "Evicted", format!("its log has {words:?}"));
         Ok(Outcome::Done)
     }

@@ -83,6 +83,9 @@ fn a_pod_is_evicted_when_its_log_asks_for_it_and_the_budget_allows() {
             .map(|entry| (entry.request.name.as_str(), entry.code))
             .collect();
         assert_eq!(evictions, [("sick", 429), ("sick", 429), ("sick", 201)]);
+        let body = audit.iter().filter_map(|entry| entry.body());
+        let uids = body.filter_map(|b| b.pointer("/deleteOptions/preconditions/uid").cloned());
+        assert_eq!(uids.count(), 3, "each names the pod it means");
         let pods = Api::<Pod>::namespaced(stage.client.clone(), "default");
         assert!(pods.get_opt("sick").await.expect("an answer").is_none());
         assert!(pods.get_opt("well").await.expect("an answer").is_some());

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
     api::{EvictParams, LogParams, PostParams},
+    core::Status,
 };
 use serde_json::json;
 
@@ -48,18 +49,14 @@ async fn an_eviction_deletes_the_pod_on_its_preconditions_and_is_in_the_log() {
     let pods = Api::<Pod>::namespaced(client(&sim), "default");
     let post = PostParams::default();
     pods.create(&post, &pod("web")).await.expect("created");
-    let delete = |uid: &str| kube::api::DeleteParams {
-        preconditions: Some(kube::api::Preconditions {
-            uid: Some(uid.into()),
-            resource_version: None,
-        }),
-        ..kube::api::DeleteParams::default()
-    };
-    let another = EvictParams {
-        delete_options: Some(delete("another")),
-        ..EvictParams::default()
-    };
-    let refused = pods.evict("web", &another).await;
+    let another = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"},
+        "deleteOptions": {"preconditions": {"uid": "another"}},
+    });
+    let another = another.to_string().into_bytes();
+    let refused: Result<Status, _> = pods
+        .create_subresource("eviction", "web", &post, another)
+        .await;
     assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 409));
     let evicted = pods.evict("web", &EvictParams::default()).await;
     assert!(evicted.expect("evicted").is_success());
