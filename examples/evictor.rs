@@ -49,9 +49,8 @@ impl Reconciler<Pod> for Evictor {
             "metadata": { "name": name, "namespace": namespace },
             "deleteOptions": { "preconditions": { "uid": pod.uid() } },
         });
-        let eviction = eviction.to_string().into_bytes();
         let _: Status = pods
-            .create_subresource("eviction", &name, &PostParams::default(), eviction)
+            .create_subresource("eviction", &name, &PostParams::default(), &eviction)
             .await?;
         cx.event(pod.as_ref(), "Evicted", format!("its log has {words:?}"));
         Ok(Outcome::Done)

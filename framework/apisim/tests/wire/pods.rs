@@ -53,9 +53,8 @@ async fn an_eviction_deletes_the_pod_on_its_preconditions_and_is_in_the_log() {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"},
         "deleteOptions": {"preconditions": {"uid": "another"}},
     });
-    let another = another.to_string().into_bytes();
     let refused: Result<Status, _> = pods
-        .create_subresource("eviction", "web", &post, another)
+        .create_subresource("eviction", "web", &post, &another)
         .await;
     assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 409));
     let evicted = pods.evict("web", &EvictParams::default()).await;
