@@ -4,7 +4,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use boatswain::{Kind, ManagerArgs, Runnable, prelude::*};
+use boatswain::{Kind, ManagerArgs, Right, Runnable, Verb, prelude::*};
 use clap::Parser;
 use kube::{
     Api,
@@ -57,7 +57,9 @@ pub fn marker(kind: Kind) -> Runnable {
         plural: kind.plural.clone(),
     };
     let name = format!("mark-{}", kind.resource());
-    Controller::of_kind(kind, name).reconciler(|_| Marker { resource })
+    Controller::of_kind(kind.clone(), name)
+        .needs(Right::on_kind(kind, [Verb::Patch]))
+        .reconciler(|_| Marker { resource })
 }
 
 /// Reads `GROUP/VERSION/KIND/PLURAL`; kinds of the core group go without the first.

@@ -3,7 +3,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use boatswain::{Runnable, prelude::*};
+use boatswain::{Right, Runnable, Verb, prelude::*};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
@@ -59,7 +59,10 @@ impl Reconciler<Pod> for Evictor {
 
 /// The controller, to be handed to a manager.
 pub fn controller() -> Runnable {
-    Controller::<Pod>::named("evictor").reconciler(|_| Evictor)
+    Controller::<Pod>::named("evictor")
+        .needs(Right::on::<Pod>([Verb::Get]).subresource("log"))
+        .needs(Right::on::<Pod>([Verb::Create]).subresource("eviction"))
+        .reconciler(|_| Evictor)
 }
 
 fn main() -> ExitCode {

@@ -6,7 +6,8 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Fault, Key, Lister, Outcome, ReconcileError, Reconciler, Runnable,
+    Context, Controller, Fault, Key, Lister, Outcome, ReconcileError, Reconciler, Right, Runnable,
+    Verb,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -35,6 +36,8 @@ pub fn controller() -> Runnable {
     Controller::<PodAutoscaler>::named(NAME)
         .watches::<Deployment>()
         .referenced_by(TARGET)
+        .needs(Right::on::<PodAutoscaler>([Verb::Patch]).subresource("status"))
+        .needs(Right::on::<Deployment>([Verb::Update]).subresource("scale"))
         .reconciler(|wiring| Autoscaler {
             deployments: wiring.lister::<Deployment>(),
             autoscalers: wiring.lister::<PodAutoscaler>(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boatswain::{
-    Context, Controller, Key, Outcome, Predicate, ReconcileError, Reconciler, Runnable,
+    Context, Controller, Key, Outcome, Predicate, ReconcileError, Reconciler, Right, Runnable, Verb,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -20,6 +20,7 @@ pub fn controller() -> Runnable {
     Controller::<Deployment>::named(NAME)
         // a rollout changes the status all the time
         .when(Predicate::generation_changed().or(Predicate::annotations_changed()))
+        .needs(Right::on::<Deployment>([Verb::Update]).subresource("scale"))
         .reconciler(|_| Fixer {
             scaler: Scaler::new(NAME),
             malformed: DashMap::new(),

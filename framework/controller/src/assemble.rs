@@ -24,6 +24,7 @@ use crate::{
     explain::Heards,
     informers::{self, Informers},
     recorder::Recorder,
+    rights::Right,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) priority: Option<Priority>,
     /// Whether its reconciles run on the pool.
     pub(crate) offload: bool,
+    /// What it does beside watching.
+    pub(crate) needs: Vec<Right>,
 }
 
 /// Makes a source of keys.
@@ -81,6 +84,7 @@ impl Plan {
             ignore_own_writes: false,
             priority: None,
             offload: false,
+            needs: Vec::new(),
         }
     }
 
@@ -306,6 +310,20 @@ fn cannot_select(controller: &str, selection: &Selection, cause: SelectError) ->
 impl Runnable {
     pub(crate) fn name(&self) -> &str {
         &self.plan.name
+    }
+
+    /// What the controller must be allowed to do: to read what it watches, to tell of what it reconciles, and what it declares besides.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be selected.
+    pub(crate) fn rights(&self) -> Result<Vec<Right>, StartError> {
+        // which objects are selected makes no difference
+        let selections = self.plan.selections(&Selector::default())?;
+        let watched = selections.iter().map(Right::to_watch);
+        let told = Right::to_tell_of(&self.plan.kind);
+        let needs = self.plan.needs.iter().cloned();
+        Ok(watched.chain([told]).chain(needs).collect())
     }
 
     /// Tells the informers how the controller wants its objects to be kept.

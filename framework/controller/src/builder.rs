@@ -15,6 +15,7 @@ use crate::{
     context::Namespaced,
     dispatch::{RetryPolicy, Runner},
     reconcile::{FnReconciler, Outcome, Reconciler},
+    rights::Right,
     runner::TypedRunner,
     selected::Selected,
     trigger::{FnMapper, Mapping, Origin, Source},
@@ -246,6 +247,16 @@ impl<K: Readable> Controller<K> {
     /// How failing keys are retried.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.plan.retry = Some(policy);
+        self
+    }
+
+    /// Declares what the reconciler does beside reading what is watched: what it writes, and what it reads that no watch brings. Reading what is reconciled,
+    /// owned and watched, and writing Events, need not be said.
+    ///
+    /// Nothing is enforced by it: [`Manager::rights`](crate::Manager::rights) makes Roles of it, and [`Manager::check`](crate::Manager::check) asks
+    /// the server about it.
+    pub fn needs(mut self, right: Right) -> Self {
+        self.plan.needs.push(right);
         self
     }
 

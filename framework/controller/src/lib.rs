@@ -45,6 +45,7 @@ mod manager;
 mod options;
 mod reconcile;
 mod recorder;
+mod rights;
 mod runner;
 mod running;
 mod selected;
@@ -53,6 +54,8 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "otel")]
+mod trace;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};
@@ -75,6 +78,7 @@ pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{Labels, LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, Span};
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
+pub use rights::{Answered, CheckError, Checked, Right, Rights, Rule, Verb};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;
 pub use trigger::{Full, Sender, Source, channel};

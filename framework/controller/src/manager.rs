@@ -1,6 +1,7 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
 mod links;
+mod rights;
 mod tree;
 
 use std::{
@@ -34,7 +35,7 @@ use crate::{
     signals,
     telemetry::{
         Roster, Telemetry, bind, register_controllers, register_informers, register_leadership,
-        register_recorder,
+        register_recorder, register_requests,
     },
 };
 
@@ -87,7 +88,8 @@ impl Manager {
     /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
-        logging::init(self.options.log_format);
+        let service = self.controllers.first().map_or("boatswain", Runnable::name);
+        let _logs = logging::start(self.options.log_format, self.options.verbosity, service);
         match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -312,6 +314,7 @@ impl Launch {
                 Links {
                     client,
                     address,
+                    requests,
                     leader,
                 },
             clock,
@@ -378,6 +381,7 @@ impl Launch {
         let checked = controllers.clone();
         telemetry.ready.add_all(move || checked.check());
         register_recorder(&recorder, &telemetry.registry)?;
+        register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
             client,
             leader: leader.clone(),

@@ -33,7 +33,8 @@ macro_rules! tests {
         scenarios::tests!(@each $shared; replicas:
             of_two_replicas_one_works_and_the_other_follows);
         scenarios::tests!(@each $shared; rights:
-            a_user_without_rights_is_told_which_verb_and_resource_is_forbidden);
+            a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
+            the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named);
         scenarios::tests!(@each $shared; mirror:
             a_consistent_list_comes_in_pages,
             lists_are_streamed_where_the_server_can_and_read_in_pages_where_it_cannot,

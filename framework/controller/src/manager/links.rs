@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tower::{BoxError, service_fn};
 
 use crate::{
-    client::{self, Fencing},
+    client::{self, Fencing, Requests},
     error::StartError,
     leader::Leadership,
     options::Options,
@@ -17,6 +17,8 @@ pub(super) struct Links {
     /// For everything but the lease. Where there is one, nothing but reads passes while it is not surely ours.
     pub(super) client: kube::Client,
     pub(super) address: String,
+    /// What these clients ask, without that for the lease; nothing where they were made elsewhere.
+    pub(super) requests: Requests,
     pub(super) leader: Option<Leader>,
 }
 
@@ -35,10 +37,12 @@ impl Links {
         clock: &Clock,
     ) -> Self {
         let address = "in process".to_owned();
+        let requests = Requests::to(&address);
         let Some(leadership) = leadership else {
             return Self {
                 client,
                 address,
+                requests,
                 leader: None,
             };
         };
@@ -52,6 +56,7 @@ impl Links {
         Self {
             client: kube::Client::new(fencing, namespace),
             address,
+            requests,
             leader: Some(Leader { leadership, client }),
         }
     }
@@ -97,11 +102,12 @@ impl Links {
             None => None,
         };
         let fence = leader.as_ref().map(|leader| leader.leadership.fence());
-        let limits = options.limits;
-        let client = client::connect(config, connections, limits, clock, fence, &io);
+        let (limits, requests) = (options.limits, Requests::to(&address));
+        let client = client::connect(config, connections, limits, clock, fence, &requests, &io);
         Ok(Self {
             client: client.map_err(unusable)?,
             address,
+            requests,
             leader,
         })
     }

@@ -8,6 +8,7 @@ mod controllers;
 mod families;
 mod informers;
 mod leadership;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ pub(crate) use controllers::{ControllerMetrics, Roster, register_controllers};
 use families::{Families, Scraped};
 pub(crate) use informers::register_informers;
 pub(crate) use leadership::register_leadership;
+pub(crate) use requests::register_requests;
 
 /// Registers what became of Events.
 pub(crate) fn register_recorder(
