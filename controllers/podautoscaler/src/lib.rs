@@ -13,5 +13,5 @@ mod reconciler;
 mod status;
 
 pub use cli::Cli;
-pub use manifests::{Format, Install, PrintError, crd, manifests};
+pub use manifests::PROGRAM;
 pub use reconciler::controller;

@@ -5,9 +5,11 @@
 //! Whoever keeps setting another number is dealt with as the PodAutoscaler does: see [`scaling`].
 
 mod cli;
+mod manifests;
 mod reconciler;
 mod wish;
 
 pub use cli::Cli;
+pub use manifests::PROGRAM;
 pub use reconciler::controller;
 pub use wish::ANNOTATION;
