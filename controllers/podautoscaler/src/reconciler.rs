@@ -6,8 +6,8 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Fault, Key, Lister, Outcome, ReconcileError, Reconciler, Right, Runnable,
-    Verb,
+    Context, Controller, Fault, Key, Lister, Note, Outcome, ReconcileError, Reconciler, Right,
+    Runnable, Verb, conditions, key_of,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -164,14 +164,9 @@ impl Run<'_> {
             scaled,
             again,
         } = converged;
-        if let Some(scaled @ Scaled { from, to, .. }) = scaled {
+        if let (Some(scaled), Some(deployment)) = (scaled, &target) {
             self.memory(|memory| memory.scaled = Some(scaled));
-            let target = Key::new(
-                self.pa.metadata.namespace.as_deref(),
-                &self.pa.spec.target_deployment,
-            );
-            let note = format!("replicas changed from {from} to {to} on Deployment {target}");
-            self.cx.event(self.pa.as_ref(), "Scaled", note);
+            self.tell(scaled, deployment);
         }
         if let State::Contended(contended) = &state
             && contended.begins
@@ -183,13 +178,25 @@ impl Run<'_> {
         Ok(soonest(again.into_iter().chain(paced)))
     }
 
+    /// Tells of an accepted write on both objects.
+    fn tell(&self, Scaled { from, to, .. }: Scaled, deployment: &Deployment) {
+        let (pa, key, target) = (self.pa.as_ref(), self.cx.key(), key_of(deployment));
+        let text = format!("replicas changed from {from} to {to}");
+        let on_target = Note::normal(
+            deployment,
+            "Scaled",
+            format!("{text} by PodAutoscaler {key}"),
+        );
+        self.cx.tell(&on_target.because_of(pa).action("Scale"));
+        let on_pa = Note::normal(pa, "Scaled", format!("{text} on Deployment {target}"));
+        self.cx.tell(&on_pa.because_of(deployment).action("Scale"));
+    }
+
     /// Leaves the Deployment to the older PodAutoscaler and says so, in an Event the first time.
     async fn queue_up(&self, by: String) -> Result<Outcome, ReconcileError> {
-        let before = self.pa.status.iter().flat_map(|status| &status.conditions);
-        if !before
-            .into_iter()
-            .any(|c| c.type_ == "Synced" && c.message.contains(&by))
-        {
+        let before = self.pa.status.as_ref();
+        let before = before.and_then(|status| conditions::get(&status.conditions, "Synced"));
+        if !before.is_some_and(|synced| synced.message.contains(&by)) {
             let target = &self.pa.spec.target_deployment;
             let note = format!("PodAutoscaler {by} is older and scales Deployment {target}");
             self.cx.warning(self.pa.as_ref(), "Contended", note);

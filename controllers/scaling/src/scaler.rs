@@ -143,7 +143,8 @@ impl Scaler {
         self.memory.remove(key);
     }
 
-    /// Brings the Deployment called `name`, of which the cache has `seen`, to what `goal` says. What was written and who disagrees is told by Events on it.
+    /// Brings the Deployment called `name`, of which the cache has `seen`, to what `goal` says. Who disagrees is told by a warning on it; of what was written
+    /// the caller tells, who knows why.
     ///
     /// # Errors
     ///
@@ -229,7 +230,7 @@ impl Run<'_> {
             // a rival may answer before the server's answer is here
             let asked_at = self.cx.wall();
             match self.cx.scale(found.as_ref(), to).await {
-                Ok(()) => scaled = Some(self.scaled(found, &wanted, from, asked_at)),
+                Ok(()) => scaled = Some(self.scaled(&wanted, from, asked_at)),
                 Err(error) if error.is_conflict() || error.is_not_found() => {
                     conflicts += 1;
                     if conflicts > CONFLICTS {
@@ -242,22 +243,14 @@ impl Run<'_> {
         }
     }
 
-    /// Tells of an accepted write: in memory, in the log, on the Deployment.
-    fn scaled(
-        &self,
-        deployment: &Deployment,
-        wanted: &Wanted,
-        from: i32,
-        asked_at: jiff::Timestamp,
-    ) -> Scaled {
+    /// Takes note of an accepted write.
+    fn scaled(&self, wanted: &Wanted, from: i32, asked_at: jiff::Timestamp) -> Scaled {
         self.memory(|memory| {
             memory.rivalry.wrote(wanted, self.cx.now());
             memory.wrote_at = Some(asked_at);
         });
-        let (to, wisher) = (wanted.replicas, &self.goal.wisher);
+        let to = wanted.replicas;
         tracing::info!(deployment = %self.name, from, to, "scaled");
-        let note = format!("replicas changed from {from} to {to} by {wisher}");
-        self.cx.event(deployment, "Scaled", note);
         let at = self.cx.wall();
         Scaled { from, to, at }
     }

@@ -102,14 +102,10 @@ impl<K> Lister<K> {
     /// As [`Lister::get`], but for decoding. A state that could not be read at all is `Undecodable` here too.
     pub fn get_object(&self, key: &Key) -> Result<Option<Object>, ReadError> {
         let core = self.core_of(key.namespace(), || format!("object {key}"))?;
-        if let Some(reason) = core.reader().unreadable(key) {
-            return Err(DecodeError {
-                key: key.clone(),
-                reason,
-            }
-            .into());
-        }
-        Ok(core.get(key))
+        core.reader().look(key).map_err(|reason| {
+            let key = key.clone();
+            DecodeError { key, reason }.into()
+        })
     }
 
     /// All stored objects without decoding them, sorted by key.
@@ -173,8 +169,8 @@ impl<K> Lister<K> {
         namespace: Option<&str>,
         what: impl Fn() -> String,
     ) -> Result<Arc<InformerCore>, ReadError> {
-        let cores = self.cores();
-        let Some(core) = cores.iter().find(|core| core.scope().contains(namespace)) else {
+        let Some(core) = self.view.core_of(namespace) else {
+            let cores = self.cores();
             let scopes: Vec<_> = cores.iter().map(|core| core.scope().to_string()).collect();
             return Err(ReadError::OutOfScope {
                 what: what(),
@@ -182,9 +178,9 @@ impl<K> Lister<K> {
             });
         };
         if core.synced() {
-            Ok(core.clone())
+            Ok(core)
         } else {
-            Err(not_synced(core))
+            Err(not_synced(&core))
         }
     }
 }
@@ -253,11 +249,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     /// When it is no `K`.
     pub fn decode(&self, object: &Object) -> Result<Arc<K>, DecodeError> {
         object.decode::<K>().inspect_err(|error| {
-            if let Some(core) = self
-                .cores()
-                .iter()
-                .find(|core| core.scope().contains(error.key.namespace()))
-            {
+            if let Some(core) = self.view.core_of(error.key.namespace()) {
                 core.note_undecodable(object, error);
             }
         })

@@ -6,6 +6,7 @@ mod head;
 mod index;
 mod keeper;
 pub(crate) mod memo;
+mod objects;
 mod press;
 mod settle;
 #[expect(

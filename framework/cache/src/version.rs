@@ -39,6 +39,15 @@ impl Version {
         object.meta().resource_version.as_deref().map(Self::new)
     }
 
+    /// The number that it is, if it is one.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match self.0 {
+            Form::Decimal(number) => Some(number),
+            Form::Opaque(_) => None,
+        }
+    }
+
     /// The order of two versions, or `None` where only equality is known and they differ.
     #[must_use]
     pub fn cmp_known(&self, other: &Self) -> Option<Ordering> {

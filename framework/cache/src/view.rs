@@ -168,6 +168,13 @@ impl View {
         read(&self.0.cores).clone()
     }
 
+    /// The informer that mirrors a namespace, or what is in none.
+    pub(crate) fn core_of(&self, namespace: Option<&str>) -> Option<Arc<InformerCore>> {
+        let cores = read(&self.0.cores);
+        let found = cores.iter().find(|core| core.scope().contains(namespace));
+        found.cloned()
+    }
+
     /// A reader of all of it.
     #[must_use]
     pub fn lister<K>(&self) -> Lister<K> {

@@ -22,6 +22,7 @@ use crate::{
     },
     error::StartError,
     explain::Heards,
+    finalizer::Finalizer,
     informers::{self, Informers},
     recorder::Recorder,
     rights::Right,
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) resync: Option<Option<Duration>>,
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) ignore_own_writes: bool,
+    /// The name its author chose for its finalizer.
+    pub(crate) finalizer: Option<String>,
     pub(crate) priority: Option<Priority>,
     /// Whether its reconciles run on the pool.
     pub(crate) offload: bool,
@@ -82,10 +85,16 @@ impl Plan {
             resync: None,
             retry: None,
             ignore_own_writes: false,
+            finalizer: None,
             priority: None,
             offload: false,
             needs: Vec::new(),
         }
+    }
+
+    /// Its finalizer, used or to be taken away.
+    pub(crate) fn finalizer(&self, is_used: bool) -> Finalizer {
+        Finalizer::of(&self.name, self.finalizer.clone(), is_used)
     }
 
     /// What each watch selects, in their order; the first is narrowed by the manager's `selector`, too.

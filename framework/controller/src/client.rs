@@ -20,6 +20,7 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::{leader::Fence, reconcile::Fault};
 
+mod again;
 mod fault;
 mod fencing;
 mod measured;
@@ -69,7 +70,7 @@ impl ClientError {
     }
 }
 
-fn status(error: &kube::Error) -> Option<&kube::core::Status> {
+pub(crate) fn status(error: &kube::Error) -> Option<&kube::core::Status> {
     match error {
         kube::Error::Api(status) => Some(status),
         _ => None,
@@ -162,6 +163,17 @@ impl Default for ClientLimits {
             qps: some(50),
             burst: some(100),
             timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ClientLimits {
+    /// Those of the event recorder, whatever the controllers use up of theirs: 20 a second, 100 at once.
+    pub(crate) fn for_events() -> Self {
+        let some = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        Self {
+            qps: some(20),
+            ..Self::default()
         }
     }
 }

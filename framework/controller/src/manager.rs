@@ -27,7 +27,7 @@ use crate::{
     dispatch::Closing,
     error::{RunError, StartError},
     informers::{self, Informers},
-    leader::{Leadership, LeaseOptions},
+    leader::{Leadership, LeaseOptions, Role},
     logging,
     options::{ManagerArgs, Options},
     recorder::Recorder,
@@ -313,6 +313,7 @@ impl Launch {
             links:
                 Links {
                     client,
+                    events,
                     address,
                     requests,
                     leader,
@@ -323,7 +324,7 @@ impl Launch {
             listener,
         } = self;
         let telemetry = Telemetry::default();
-        let recorder = Recorder::default();
+        let recorder = Recorder::new(clock.clone(), entropy.clone());
         let closing = Closing::default();
         let shared = SharedInformers::new(
             client.clone(),
@@ -362,8 +363,14 @@ impl Launch {
         deck.assemble_all(controllers)?;
         let controllers = deck.muster.clone();
         if let Some(Leader { leadership, .. }) = &leader {
-            let led = controllers.clone();
-            leadership.follow(move |role| led.play(role));
+            let (led, recording) = (controllers.clone(), recorder.clone());
+            leadership.follow(move |role| {
+                led.play(role);
+                match role {
+                    Role::Standby => recording.stand_by(),
+                    Role::Leader(_) => recording.lead(),
+                }
+            });
             let (stuck, boot) = (leadership.clone(), clock.clone());
             telemetry
                 .live
@@ -384,6 +391,7 @@ impl Launch {
         register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
             client,
+            events,
             leader: leader.clone(),
             controllers: controllers.clone(),
             berths: deck.berths.clone(),

@@ -2,7 +2,9 @@
 
 mod comings;
 mod crashes;
+mod events;
 mod explain;
+mod finalizers;
 mod fleet;
 mod guarantees;
 mod isolation;
@@ -17,6 +19,7 @@ mod spans;
 mod stops;
 mod storm;
 mod triggers;
+mod updates;
 mod urgency;
 mod writes;
 

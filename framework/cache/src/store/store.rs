@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use super::index::{Built, Index, IndexSpec};
 use super::keeper::Keeper;
+use super::objects::{Entry, Objects};
 use super::settle::{Outcome, settle};
 use crate::delta::{Cause, Change};
 use crate::delta_fifo::state::{ListEnd, Pending, Step};
@@ -33,7 +34,7 @@ pub(crate) fn store() -> (Writer, Reader) {
 
 #[derive(Default)]
 struct Shelf {
-    objects: BTreeMap<Key, Entry>,
+    objects: Objects,
     /// Keys whose newest state cannot be read; an older state may be stored beside it.
     unreadable: BTreeMap<Key, Unreadable>,
     indexes: Vec<Index>,
@@ -66,12 +67,6 @@ impl Size {
     }
 }
 
-struct Entry {
-    object: Object,
-    /// The last list, or the list before the last watch event, that had the key.
-    stamp: u64,
-}
-
 struct Unreadable {
     reason: Arc<str>,
     stamp: u64,
@@ -87,6 +82,15 @@ impl Reader {
             .objects
             .get(key)
             .map(|entry| entry.object.clone())
+    }
+
+    /// As [`get`](Self::get); or why its newest state cannot be read.
+    pub(crate) fn look(&self, key: &Key) -> Result<Option<Object>, Arc<str>> {
+        let shelf = read(&self.0);
+        match shelf.unreadable.get(key) {
+            Some(entry) => Err(entry.reason.clone()),
+            None => Ok(shelf.objects.get(key).map(|entry| entry.object.clone())),
+        }
     }
 
     /// Why the newest state of the key cannot be read, if so.
@@ -109,17 +113,13 @@ impl Reader {
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Object> {
         let shelf = read(&self.0);
         let Some(namespace) = namespace else {
-            return shelf
-                .objects
-                .values()
-                .map(|entry| entry.object.clone())
-                .collect();
+            return shelf.objects.sorted(Bound::Unbounded).cloned().collect();
         };
-        let from = Bound::Included(Key::new(Some(namespace), ""));
-        let objects = shelf.objects.range((from, Bound::Unbounded));
+        let first = Key::new(Some(namespace), "");
+        let objects = shelf.objects.sorted(Bound::Included(&first));
         objects
-            .take_while(|(key, _)| key.namespace() == Some(namespace))
-            .map(|(_, entry)| entry.object.clone())
+            .take_while(|object| object.key().namespace() == Some(namespace))
+            .cloned()
             .collect()
     }
 
@@ -210,16 +210,15 @@ impl Reader {
     pub(crate) fn spread(&self, max: usize) -> Vec<Object> {
         let shelf = read(&self.0);
         let stride = shelf.objects.len().div_ceil(max).max(1);
-        let some = shelf.objects.values().step_by(stride);
-        some.map(|entry| entry.object.clone()).collect()
+        let some = shelf.objects.sorted(Bound::Unbounded).step_by(stride);
+        some.cloned().collect()
     }
 
     /// Up to `max` objects behind `after`, by key.
     pub(crate) fn page(&self, after: Option<&Key>, max: usize) -> Vec<Object> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let shelf = read(&self.0);
-        let page = shelf.objects.range((from, Bound::Unbounded)).take(max);
-        page.map(|(_, entry)| entry.object.clone()).collect()
+        shelf.objects.sorted(from).take(max).cloned().collect()
     }
 }
 
@@ -437,10 +436,7 @@ impl Shelf {
                         self.size.subtract(&entry.object);
                         *entry = Entry { object, stamp };
                     }
-                    None => {
-                        let key = object.key().clone();
-                        self.objects.insert(key, Entry { object, stamp });
-                    }
+                    None => self.objects.add(Entry { object, stamp }),
                 }
                 applied.touched.push(key.clone());
             }
@@ -476,8 +472,10 @@ impl Shelf {
         let swept = self
             .objects
             .iter()
-            .filter(|(_, entry)| entry.stamp < list.replace.epoch && absent(&entry.object));
-        let swept: Vec<Key> = swept.map(|(key, _)| key.clone()).collect();
+            .filter(|entry| entry.stamp < list.replace.epoch && absent(&entry.object));
+        let mut swept: Vec<Key> = swept.map(|entry| entry.object.key().clone()).collect();
+        // told in the order of keys
+        swept.sort_unstable();
         for key in swept {
             if let Some(last) = self.take(&key) {
                 applied.changes.push((

@@ -2,7 +2,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard},
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use boatswain_cache::{Key, Object};
@@ -15,7 +19,21 @@ const REMEMBERED: usize = 10_000;
 /// Objects that are gone from the cache and whose reconciler has not been told yet: what a rebuilt shard cannot learn from the store. Bounded:
 /// of too many the oldest is forgotten, so that its reconciler is told without its last state, or after a crash not at all.
 #[derive(Clone, Default)]
-pub(crate) struct Departed(Arc<Mutex<Book>>);
+pub(crate) struct Departed(Arc<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    book: Mutex<Book>,
+    /// How many are remembered, mostly none: every run asks, on whatever thread, and need not take the lock to learn that. What caused a run has been
+    /// counted before the run was asked for.
+    count: AtomicUsize,
+}
+
+/// A book that counts when it is closed.
+struct Open<'a> {
+    book: MutexGuard<'a, Book>,
+    count: &'a AtomicUsize,
+}
 
 #[derive(Default)]
 struct Book {
@@ -53,13 +71,13 @@ impl Departed {
     }
 
     fn insert_within(&self, last: Object, bound: usize) -> Option<Key> {
-        let mut book = self.book();
+        let mut open = self.book();
         let Book {
             last: all,
             by_age,
             next,
             ..
-        } = &mut *book;
+        } = &mut *open;
         *next += 1;
         by_age.insert(*next, last.key().clone());
         let entry = Entry {
@@ -79,6 +97,9 @@ impl Departed {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Object> {
+        if self.0.count.load(Relaxed) == 0 {
+            return None;
+        }
         self.book().last.get(key).map(|entry| entry.last.clone())
     }
 
@@ -131,8 +152,31 @@ impl Departed {
         self.book().by_age.values().cloned().collect()
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.0)
+    fn book(&self) -> Open<'_> {
+        Open {
+            book: lock(&self.0.book),
+            count: &self.0.count,
+        }
+    }
+}
+
+impl Deref for Open<'_> {
+    type Target = Book;
+
+    fn deref(&self) -> &Book {
+        &self.book
+    }
+}
+
+impl DerefMut for Open<'_> {
+    fn deref_mut(&mut self) -> &mut Book {
+        &mut self.book
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.count.store(self.book.last.len(), Relaxed);
     }
 }
 

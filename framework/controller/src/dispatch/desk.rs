@@ -1,18 +1,18 @@
 //! What of a shard outlives its actor, and everything that is done with it: keys come in, runs go out and end.
 
 use std::{
-    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
 use boatswain_cache::Key;
 use boatswain_workqueue::{Activation, Added, Delay, Due, Lane, Next, RunId, Streak, Verdict};
-use tokio::sync::futures::Notified;
 
 use super::{
     DispatchCore, Ended, ParkedKey, ShardView, Tally,
     book::Open,
     permits::{PATIENCE, Permit},
+    presence::Presence,
     shard_of,
 };
 use crate::{
@@ -53,14 +53,11 @@ pub(super) struct Claim {
 }
 
 /// Why there is nothing to run.
-pub(super) enum Idle<'a> {
+pub(super) enum Idle {
     /// No key is ready, or none may run.
-    NoKey(Waiting<'a>),
+    NoKey,
     NoPermit,
 }
-
-/// A worker that waits for keys.
-pub(super) struct Waiting<'a>(&'a Desk);
 
 impl Desk {
     pub(crate) fn new(index: usize, core: &Arc<DispatchCore>, view: ShardView) -> Arc<Self> {
@@ -138,9 +135,9 @@ impl Desk {
         }
     }
 
-    /// Wakes a worker if a key is ready and one waits for that.
+    /// Wakes a worker, if one waits for keys and none will look for them anyway. Whoever calls this has held the lock since there was news.
     pub(super) fn wake_worker(&self) {
-        if self.view.idle.load(Relaxed) > 0 {
+        if self.view.presence.are_to_be_woken() {
             self.view.work.notify_one();
         }
     }
@@ -148,18 +145,19 @@ impl Desk {
     /// Hands out the run of a key whose turn it is, if runs may start, with a permit.
     pub(super) fn begin(
         &self,
+        presence: &mut Presence<'_>,
         permit: &mut Option<Permit>,
         now: Instant,
-    ) -> Result<Activation<Key, Causes>, Idle<'_>> {
+    ) -> Result<Activation<Key, Causes>, Idle> {
         let permits = &self.core.permits;
-        let is_open = self.core.gate.is_open();
-        if permits.are_wanted() {
+        if permits.are_wanted(self.index) {
             *permit = None;
         }
         if permit.is_none() {
             let book = self.open();
-            if !is_open || book.queue.queued() == 0 {
-                return Err(Idle::NoKey(self.idle(&book)));
+            if book.queue.queued() == 0 || !self.core.gate.is_open() {
+                presence.rest(&book);
+                return Err(Idle::NoKey);
             }
             drop(book);
             *permit = permits.take(self.index, now);
@@ -168,22 +166,21 @@ impl Desk {
             return Err(Idle::NoPermit);
         }
         let mut book = self.open();
-        let run = if is_open { book.queue.start(now) } else { None };
-        let Some(run) = run else {
-            return Err(Idle::NoKey(self.idle(&book)));
+        // who opens the gate takes the lock before anybody is woken
+        let run = match self.core.gate.is_open() {
+            true => book.queue.start(now),
+            false => None,
         };
-        let more = book.queue.queued() > 0;
-        drop(book);
-        if more {
-            self.wake_worker();
-        }
-        Ok(run)
+        run.ok_or_else(|| {
+            presence.rest(&book);
+            Idle::NoKey
+        })
     }
 
-    /// Counted under the lock, so that what is added after it wakes it.
-    fn idle(&self, _: &Open<'_>) -> Waiting<'_> {
-        self.view.idle.fetch_add(1, Relaxed);
-        Waiting(self)
+    /// Waits until there may be a key.
+    pub(super) async fn key(&self) {
+        self.core.permits.decline(self.index);
+        self.view.work.notified().await;
     }
 
     /// Waits until there may be a permit.
@@ -424,20 +421,6 @@ impl Drop for Desk {
     fn drop(&mut self) {
         self.open().queue.clear();
         self.view.parked.clear();
-    }
-}
-
-impl Waiting<'_> {
-    pub(super) async fn end(self) {
-        self.0.core.permits.decline(self.0.index);
-        let notified: Notified<'_> = self.0.view.work.notified();
-        notified.await;
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.view.idle.fetch_sub(1, Relaxed);
     }
 }
 

@@ -17,6 +17,7 @@ mod orders;
 mod pacing;
 mod parked;
 mod permits;
+mod presence;
 mod retry;
 mod shard;
 mod sick;

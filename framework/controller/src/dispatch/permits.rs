@@ -19,7 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 /// Permits in circulation: taken by workers, given back by dropping.
 ///
 /// A shard that finds none stands in line, and the next that is free is promised to whoever stands longest and rung for: a shard with a long queue
-/// cannot take again what it has just given back. Promises are no permits: what is not fetched within [`PATIENCE`], because the shard's thread is
+/// cannot take again what it has just given back. No shard has to give back its even share of them, so that busy ones need not pass theirs round. Promises are no permits: what is not fetched within [`PATIENCE`], because the shard's thread is
 /// blocked for instance, is anybody's.
 #[derive(Clone)]
 pub(crate) struct Permits(Arc<Inner>);
@@ -29,7 +29,13 @@ struct Inner {
     state: Mutex<State>,
     /// Shards in line, and promises: looked at between runs, without the lock.
     pressing: AtomicUsize,
-    bells: Vec<Arc<Notify>>,
+    shards: Vec<Shard>,
+}
+
+struct Shard {
+    bell: Arc<Notify>,
+    /// Permits that its workers have.
+    has: AtomicUsize,
 }
 
 struct State {
@@ -45,11 +51,18 @@ struct Promise {
 }
 
 /// The right to run one reconcile after the other.
-pub(crate) struct Permit(Permits);
+pub(crate) struct Permit {
+    permits: Permits,
+    shard: usize,
+}
 
 impl Permits {
     /// As many as `limit`, for shards that are woken by these.
     pub(crate) fn new(limit: usize, bells: Vec<Arc<Notify>>) -> Self {
+        let shard = |bell| Shard {
+            bell,
+            has: AtomicUsize::new(0),
+        };
         let state = State {
             free: limit,
             line: VecDeque::new(),
@@ -59,7 +72,7 @@ impl Permits {
             limit,
             state: Mutex::new(state),
             pressing: AtomicUsize::new(0),
-            bells,
+            shards: bells.into_iter().map(shard).collect(),
         }))
     }
 
@@ -67,9 +80,23 @@ impl Permits {
         self.0.limit
     }
 
-    /// Whether others wait, so that a permit should be given back between two runs.
-    pub(super) fn are_wanted(&self) -> bool {
+    /// Whether others wait, so that a shard which has more than its share should give one back between two runs.
+    pub(super) fn are_wanted(&self, from: usize) -> bool {
+        let Inner { shards, limit, .. } = &*self.0;
+        let has = |shard: &Shard| shard.has.load(Relaxed);
+        self.are_pressing() && shards.get(from).map_or(0, has) > limit / shards.len().max(1)
+    }
+
+    fn are_pressing(&self) -> bool {
         self.0.pressing.load(Relaxed) > 0
+    }
+
+    fn permit(&self, shard: usize) -> Permit {
+        if let Some(shard) = self.0.shards.get(shard) {
+            shard.has.fetch_add(1, Relaxed);
+        }
+        let permits = self.clone();
+        Permit { permits, shard }
     }
 
     /// A permit, or a place in line: the shard is rung for. It stands there at most once, however often it asks, and asks again after [`PATIENCE`].
@@ -78,7 +105,7 @@ impl Permits {
         if let Some(mine) = state.promised.iter().position(|p| p.shard == shard) {
             state.promised.swap_remove(mine);
             self.press(&state);
-            return Some(Permit(self.clone()));
+            return Some(self.permit(shard));
         }
         let before = state.promised.len();
         state.promised.retain_mut(|promise| {
@@ -90,7 +117,7 @@ impl Permits {
             state.free -= 1;
             state.line.retain(|waiting| *waiting != shard);
             self.press(&state);
-            return Some(Permit(self.clone()));
+            return Some(self.permit(shard));
         }
         if !state.line.contains(&shard) {
             state.line.push_back(shard);
@@ -101,7 +128,7 @@ impl Permits {
 
     /// The shard has nothing to run: whatever it was promised goes on to the next.
     pub(super) fn decline(&self, shard: usize) {
-        if !self.are_wanted() {
+        if !self.are_pressing() {
             return;
         }
         let mut state = self.state();
@@ -121,8 +148,8 @@ impl Permits {
                     shard,
                     refused: None,
                 });
-                if let Some(bell) = self.0.bells.get(shard) {
-                    bell.notify_one();
+                if let Some(shard) = self.0.shards.get(shard) {
+                    shard.bell.notify_one();
                 }
             }
             None => state.free += 1,
@@ -141,9 +168,13 @@ impl Permits {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        self.0.give(&mut state);
-        self.0.press(&state);
+        let Self { permits, shard } = self;
+        let mut state = permits.state();
+        if let Some(shard) = permits.0.shards.get(*shard) {
+            shard.has.fetch_sub(1, Relaxed);
+        }
+        permits.give(&mut state);
+        permits.press(&state);
     }
 }
 

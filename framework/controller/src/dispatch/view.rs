@@ -1,12 +1,6 @@
 //! What is known of a shard without asking it, and where it is asked for something.
 
-use std::{
-    ops::Deref,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use std::{ops::Deref, sync::Arc};
 
 use boatswain_cache::Key;
 use boatswain_supervision::Clock;
@@ -18,6 +12,7 @@ use super::{
     bell::Bell,
     book::{Open, Shelf},
     orders::Orders,
+    presence::Presences,
 };
 use crate::reconcile::Causes;
 
@@ -29,8 +24,7 @@ pub(crate) struct State {
     pub(super) shelf: Shelf,
     /// Workers wait here for keys and for permits.
     pub(super) work: Arc<Notify>,
-    /// How many of them wait for keys. One more is counted under the lock under which there was none.
-    pub(super) idle: AtomicUsize,
+    pub(super) presence: Presences,
     /// Wakes the shard.
     pub(super) bell: Bell,
     pub(crate) parked: ParkedView,
@@ -49,7 +43,7 @@ impl ShardView {
         Self(Arc::new(State {
             shelf: Shelf::new(clock, hash_seed),
             work: Arc::default(),
-            idle: AtomicUsize::new(0),
+            presence: Presences::default(),
             bell: Bell::default(),
             parked: ParkedView::default(),
             orders: Orders::default(),
@@ -83,7 +77,7 @@ impl ShardView {
 
     /// Whether a worker waits for a key.
     pub(crate) fn has_idle_worker(&self) -> bool {
-        self.0.idle.load(Relaxed) > 0
+        self.0.presence.has_idle()
     }
 
     pub(super) fn open(&self) -> Open<'_> {

@@ -5,8 +5,10 @@ use std::{
     cell::Cell,
     fmt,
     panic::{AssertUnwindSafe, resume_unwind},
+    pin::pin,
     rc::Rc,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -16,13 +18,14 @@ use actix::{
 use boatswain_cache::Key;
 use boatswain_supervision::{Clock, Context, Link, supervised};
 use boatswain_workqueue::{Activation, Streak};
-use futures::FutureExt as _;
+use futures::{FutureExt as _, poll};
 use tracing::Instrument as _;
 
 use super::{
     DispatchCore, Ended, Tell,
     desk::{Claim, Desk, Idle},
     offload::Reconcile,
+    presence::Presence,
 };
 use crate::{
     context::{self, Surroundings},
@@ -87,12 +90,14 @@ impl Actor for Worker {
 /// Runs one key after the other, until the worker is to stop.
 async fn work(desk: Arc<Desk>, clock: Clock, state: Rc<State>) {
     let mut permit = None;
+    let mut presence = Presence::new(&desk);
     let mut now = clock.now();
     let mut spell = now;
     while !state.stopping.get() {
-        match desk.begin(&mut permit, now) {
+        match desk.begin(&mut presence, &mut permit, now) {
             Ok(run) => {
-                if let Some(ended) = run_once(&desk, &clock, &state, run, now).await {
+                let ended = run_once(&desk, &mut presence, &clock, &state, run, now).await;
+                if let Some(ended) = ended {
                     now = ended;
                     if now.saturating_duration_since(spell) < SPELL {
                         continue;
@@ -100,12 +105,13 @@ async fn work(desk: Arc<Desk>, clock: Clock, state: Rc<State>) {
                 }
                 tokio::task::yield_now().await;
             }
-            Err(Idle::NoKey(waiting)) => {
+            Err(Idle::NoKey) => {
                 permit = None;
-                waiting.end().await;
+                desk.key().await;
             }
             Err(Idle::NoPermit) => desk.permit().await,
         }
+        presence.look();
         now = clock.now();
         spell = now;
     }
@@ -118,6 +124,7 @@ async fn work(desk: Arc<Desk>, clock: Clock, state: Rc<State>) {
 /// When the reconciler did: the supervisor counts the crash and gives the seat a fresh incarnation.
 async fn run_once(
     desk: &Arc<Desk>,
+    presence: &mut Presence<'_>,
     clock: &Clock,
     state: &State,
     run: Activation<Key, Causes>,
@@ -143,8 +150,19 @@ async fn run_once(
         tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes, %id);
     let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes, id);
     let logbook = Logbook::open(desk, &cx, now);
-    let run = AssertUnwindSafe(attempted(desk, clock, state, cx, now, &claim)).catch_unwind();
-    let result = run.instrument(span).await;
+    let result = {
+        let run = attempted(desk, clock, state, cx, now, &claim);
+        let mut run = pin!(AssertUnwindSafe(run).catch_unwind().instrument(span));
+        match poll!(run.as_mut()) {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                presence.leave();
+                let result = run.await;
+                presence.look();
+                result
+            }
+        }
+    };
     state.reconciling.set(false);
     let (ended, at, panic) = match result {
         Ok((ended, at)) => (ended, at, None),
@@ -194,11 +212,18 @@ async fn attempted(
     }
     state.reconciling.set(true);
     let mut reconcile = Reconcile::new(core.pool.as_ref(), &core.runner, cx, claim);
-    let ended = tokio::select! {
-        biased;
-        ended = &mut reconcile => Ok(ended),
-        () = core.gate.demoted() => Err(Ended::Demoted),
-        () = clock.sleep(core.deadline) => Err(Ended::TimedOut(core.deadline)),
+    let ended = match poll!(&mut reconcile) {
+        // most end at once, and need no timer
+        Poll::Ready(ended) => Ok(ended),
+        Poll::Pending => {
+            let left = core.deadline.saturating_sub(clock.now() - started);
+            tokio::select! {
+                biased;
+                ended = &mut reconcile => Ok(ended),
+                () = core.gate.demoted() => Err(Ended::Demoted),
+                () = clock.sleep(left) => Err(Ended::TimedOut(core.deadline)),
+            }
+        }
     };
     let ended = match ended {
         Ok(ended) => ended,

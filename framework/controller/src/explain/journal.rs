@@ -144,11 +144,8 @@ impl Journal {
 impl Past {
     fn of(record: &Record, origin: Instant) -> Self {
         let since = record.began.saturating_duration_since(origin).as_secs();
-        let seen = record
-            .seen
-            .as_ref()
-            .and_then(|seen| seen.to_string().parse().ok());
-        let seen: u64 = seen.unwrap_or_default();
+        let seen = record.seen.as_ref().and_then(Version::number);
+        let seen = seen.unwrap_or_default();
         Self {
             began: u32::try_from(since).unwrap_or(u32::MAX),
             took: u32::try_from(record.took.as_micros()).unwrap_or(u32::MAX),

@@ -12,7 +12,7 @@ use crate::{
     connection::{Connection, ConnectionActor},
     controllers::{Berths, Muster},
     crew::Crew,
-    leader::{CatchUp, LeaderActor, hostname},
+    leader::{CatchUp, LeaderActor},
     recorder::{Recorder, RecorderActor},
     telemetry::{Telemetry, TelemetryActor},
 };
@@ -20,6 +20,8 @@ use crate::{
 /// What the tree is made of.
 pub(super) struct Parts {
     pub(super) client: kube::Client,
+    /// For Events alone.
+    pub(super) events: kube::Client,
     pub(super) leader: Option<Leader>,
     pub(super) controllers: Muster,
     pub(super) berths: Berths,
@@ -98,11 +100,9 @@ pub(super) fn root(parts: Parts) -> SupervisorSpec {
                         .thread(parts.crew.lease.clone()),
                 );
             }
-            let (recorder, client) = (parts.recorder.clone(), parts.client.clone());
-            let instance = hostname();
-            let make = move |link: &Link| {
-                RecorderActor::new(recorder.clone(), client.clone(), instance.clone(), link)
-            };
+            let (recorder, client) = (parts.recorder.clone(), parts.events.clone());
+            let make =
+                move |link: &Link| RecorderActor::new(recorder.clone(), client.clone(), link);
             root.add(
                 ChildSpec::actor("events", Mailbox::new(), make).thread(parts.crew.events.clone()),
             );

@@ -17,7 +17,7 @@ fn a_permit_that_is_given_back_is_for_whoever_waited_longest() {
     let take = |shard| permits.take(shard, now);
     let held = take(0);
     assert!(held.is_some() && take(1).is_none() && take(2).is_none() && take(1).is_none());
-    assert!(permits.are_wanted());
+    assert!(permits.are_wanted(0));
     drop(held);
     assert!(
         take(0).is_none(),
@@ -31,7 +31,7 @@ fn a_permit_that_is_given_back_is_for_whoever_waited_longest() {
     drop(held);
     drop(take(0).expect("its turn"));
     drop(take(1).expect("its turn"));
-    assert!(!permits.are_wanted(), "nobody waits");
+    assert!(!permits.are_pressing(), "nobody waits");
 }
 
 #[test]
@@ -55,6 +55,24 @@ fn a_promise_that_is_not_kept_goes_to_whoever_can_use_it() {
     );
 }
 
+#[test]
+fn a_shard_keeps_its_even_share_and_gives_back_what_is_beyond_it() {
+    let (permits, now) = (permits(4, 2), now());
+    let mut mine: Vec<_> = (0..4).map(|_| permits.take(0, now)).collect();
+    assert!(!permits.are_wanted(0), "nobody else wants one");
+    let mut other = Vec::new();
+    for _ in 0..2 {
+        assert!(permits.take(1, now).is_none() && permits.are_wanted(0));
+        mine.pop();
+        other.push(permits.take(1, now).expect("what was given back"));
+    }
+    assert!(permits.take(1, now).is_none());
+    assert!(
+        !permits.are_wanted(0) && !permits.are_wanted(1),
+        "even shares"
+    );
+}
+
 proptest! {
     #[test]
     fn there_are_never_more_than_the_limit_and_none_is_lost(
@@ -74,6 +92,10 @@ proptest! {
                 }
                 _ => now += PATIENCE / 2,
             }
+            for shard in 0..3 {
+                let has = held.iter().filter(|(who, _)| *who == shard).count();
+                prop_assert_eq!(permits.0.shards[shard].has.load(Relaxed), has);
+            }
             let state = permits.state();
             prop_assert_eq!(state.free + state.promised.len() + held.len(), limit);
             prop_assert!(state.free == 0 || state.line.is_empty() || state.promised.is_empty());
@@ -83,6 +105,6 @@ proptest! {
             permits.decline(shard);
         }
         prop_assert_eq!(permits.state().free, limit);
-        prop_assert!(!permits.are_wanted());
+        prop_assert!(!permits.are_pressing());
     }
 }

@@ -78,20 +78,24 @@ mod tests {
         let registry = Registry::new();
         register_requests(&requests, &registry).expect("registered");
         let clock = Clock::paused(std::time::UNIX_EPOCH);
-        let server = service_fn(|request: Request<Body>| async move {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            match request.method().as_str() {
-                "GET" => Ok(Response::new(())),
-                "PUT" => Err(BoxError::from("gone")),
-                _ => {
-                    let mut refused = Response::new(());
-                    *refused.status_mut() = StatusCode::CONFLICT;
-                    Ok(refused)
+        let time = clock.clone();
+        let server = service_fn(move |request: Request<Body>| {
+            let time = time.clone();
+            async move {
+                time.sleep(Duration::from_millis(20)).await;
+                match request.method().as_str() {
+                    "GET" => Ok(Response::new(())),
+                    "PUT" => Err(BoxError::from("gone")),
+                    _ => {
+                        let mut refused = Response::new(());
+                        *refused.status_mut() = StatusCode::CONFLICT;
+                        Ok(refused)
+                    }
                 }
             }
         });
         for method in ["GET", "GET", "PATCH", "PUT"] {
-            let sent = MeasureLayer::new(requests.clone(), clock.clone()).layer(server);
+            let sent = MeasureLayer::new(requests.clone(), clock.clone()).layer(server.clone());
             let request = Request::builder().method(method).body(Body::empty());
             let _ = sent.oneshot(request.expect("a request")).await;
         }

@@ -88,7 +88,11 @@ impl Tap {
             let now = self.clock.now();
             let (next, due) = {
                 let mut backlog = shared.backlog();
-                (backlog.next(BATCH, now), backlog.due())
+                let next = backlog.next(BATCH, now);
+                if next.is_empty() {
+                    shared.caught_up(&self.desks);
+                }
+                (next, backlog.due())
             };
             if next.is_empty() {
                 let time = async {

@@ -4,7 +4,10 @@ mod actor;
 mod backlog;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,7 +18,11 @@ use boatswain_workqueue::{Lane, When};
 use futures::stream::BoxStream;
 use tokio::sync::Notify;
 
-use crate::sync::lock;
+use crate::{
+    dispatch::{Desk, Desks, shard_of},
+    reconcile::Causes,
+    sync::lock,
+};
 
 /// Makes a channel by which a program lets keys of a controller run: the [`Source`] goes to [`Controller::source`](crate::Controller::source). `capacity`
 /// bounds the keys that wait in it, and, apart from those, the keys that have a time.
@@ -34,6 +41,8 @@ pub fn channel(capacity: usize) -> (Sender, Source) {
     let shared = Arc::new(Shared {
         backlog: Mutex::new(Backlog::new(capacity)),
         news: Notify::new(),
+        desks: OnceLock::new(),
+        is_behind: AtomicBool::new(true),
     });
     (Sender(shared.clone()), Source(shared))
 }
@@ -54,6 +63,10 @@ pub struct Source(Arc<Shared>);
 struct Shared {
     backlog: Mutex<Backlog>,
     news: Notify,
+    /// Of the controller whose source it is, from the first time that its keys are handed out.
+    desks: OnceLock<Weak<[Arc<Desk>]>>,
+    /// Whether keys may be waiting, so that others stand in line behind them.
+    is_behind: AtomicBool,
 }
 
 /// Too many other keys wait already; the key is handed back.
@@ -79,6 +92,9 @@ impl Sender {
     ///
     /// [`Full`], never for a key that waits already.
     pub fn send_in(&self, lane: Lane, key: Key) -> Result<(), Full> {
+        if self.0.is_handed_over(&key, lane) {
+            return Ok(());
+        }
         self.change(key, |backlog, key| backlog.add(key, lane))
     }
 
@@ -110,8 +126,12 @@ impl Sender {
     }
 
     fn change(&self, key: Key, change: impl FnOnce(&mut Backlog, Key) -> bool) -> Result<(), Full> {
-        if !change(&mut self.0.backlog(), key.clone()) {
-            return Err(Full(key));
+        {
+            let mut backlog = self.0.backlog();
+            if !change(&mut backlog, key.clone()) {
+                return Err(Full(key));
+            }
+            self.0.is_behind.store(true, Relaxed);
         }
         self.0.news.notify_one();
         Ok(())
@@ -119,6 +139,33 @@ impl Sender {
 }
 
 impl Shared {
+    /// Puts a key on its desk at once if none waits here: the way by the actor of the source takes longer, and no key needs it but where the controller
+    /// does not run yet, or stands by.
+    fn is_handed_over(&self, key: &Key, lane: Lane) -> bool {
+        if self.is_behind.load(Relaxed) {
+            return false;
+        }
+        let desks = self.desks.get().and_then(Weak::upgrade);
+        let Some(desk) = desks
+            .as_ref()
+            .and_then(|desks| desks.get(shard_of(key, desks.len())))
+        else {
+            return false;
+        };
+        if desk.core.gate.is_standby() {
+            return false;
+        }
+        let lane = desk.core.rank(key, lane);
+        desk.add([(key.clone(), lane, Causes::EXTERNAL)]);
+        true
+    }
+
+    /// Nothing waits, so that what is sent now need not either.
+    fn caught_up(&self, desks: &Desks) {
+        self.desks.get_or_init(|| Arc::downgrade(desks));
+        self.is_behind.store(false, Relaxed);
+    }
+
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
         lock(&self.backlog)
     }

@@ -1,0 +1,289 @@
+//! What a key costs in memory: idle, queued and waiting; a worker; and ten million names that come and go.
+//!
+//! `cargo bench -p boatswain-benches --bench bytes [-- KEYS [NAMES]]`. Bytes are those of the heap of the whole process, as its allocator counts them;
+//! what is shown are differences between states of one manager over the simulated server in the same process, whose own share does not change.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot go on has failed"
+)]
+
+use std::{
+    alloc::System,
+    convert::Infallible,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use boatswain::{
+    Context, Controller, ControllerHandle, Handle, Key, Manager, Options, Outcome, Reconciler,
+    Sender, channel,
+};
+use boatswain_apisim::ApiSim;
+use boatswain_cache::Subscription;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const NAME: &str = "bytes";
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|arg| arg.parse().ok());
+    let test = std::env::args().any(|arg| arg == "--test");
+    let keys = numbers.next().unwrap_or(if test { 1_000 } else { 100_000 });
+    let names = numbers
+        .next()
+        .unwrap_or(if test { 20_000 } else { 10_000_000 });
+    println!("{}", of_keys(keys));
+    println!(
+        "| a worker that waits | {:.0} B |",
+        of_workers(if test { 100 } else { 1_000 })
+    );
+    of_names(names);
+}
+
+fn heap() -> f64 {
+    let stats = HEAP.stats();
+    (stats.bytes_allocated as f64) - (stats.bytes_deallocated as f64)
+}
+
+/// What the reconciler is to answer, and how often it was called.
+#[derive(Default)]
+struct Script {
+    waits: AtomicBool,
+    fails: AtomicBool,
+    runs: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Refused;
+
+struct Scripted(Arc<Script>);
+
+impl Reconciler<ConfigMap> for Scripted {
+    type Error = Refused;
+
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Refused> {
+        self.0.run()
+    }
+
+    async fn gone(
+        &self,
+        _: &Key,
+        _: Option<Arc<ConfigMap>>,
+        _: &Context,
+    ) -> Result<Outcome, Refused> {
+        self.0.run()
+    }
+}
+
+impl Script {
+    fn run(&self) -> Result<Outcome, Refused> {
+        self.runs.fetch_add(1, Relaxed);
+        if self.fails.load(Relaxed) {
+            return Err(Refused);
+        }
+        Ok(match self.waits.load(Relaxed) {
+            true => Outcome::RequeueAfter(Duration::from_secs(3600)),
+            false => Outcome::Done,
+        })
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("refused, as the script says")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+struct Stage {
+    manager: Handle,
+    sim: ApiSim,
+    script: Arc<Script>,
+    sender: Sender,
+    _stalled: Subscription,
+}
+
+impl Stage {
+    /// A manager over a server with so many objects. One subscriber of its informer never takes anything.
+    fn set(objects: usize, concurrency: usize) -> Self {
+        let sim = ApiSim::new(boatswain_apisim::Options {
+            audit_limit: 0,
+            ..boatswain_apisim::Options::default()
+        });
+        for number in 0..objects {
+            sim.create(object(number)).expect("created");
+        }
+        let script = Arc::new(Script::default());
+        let (sender, source) = channel(objects.max(1));
+        let (told, stalled) = mpsc::channel();
+        let scripted = Scripted(script.clone());
+        let controller = Controller::<ConfigMap>::named(NAME)
+            .concurrency(concurrency)
+            .source("asks", source)
+            .reconciler(move |wiring| {
+                let view = wiring.lister::<ConfigMap>().view().clone();
+                told.send(view.subscribe("stalled", || {})).expect("wanted");
+                scripted
+            });
+        let server = sim.clone();
+        let manager = Manager::new(Options::default())
+            .with(controller)
+            .spawn_over(move || Client::new(server.service(), "default"))
+            .expect("started");
+        Self {
+            manager,
+            sim,
+            script,
+            sender,
+            _stalled: stalled.recv().expect("subscribed"),
+        }
+    }
+
+    fn controller(&self) -> &ControllerHandle {
+        self.manager.observer().controller(NAME).expect("there")
+    }
+
+    /// Keys that are ready to run.
+    fn queued(&self) -> usize {
+        let page = self.manager.observer().metrics();
+        let depth = format!("controller_queue_depth{{controller=\"{NAME}\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&*depth));
+        line.expect("a depth").parse().expect("a number")
+    }
+
+    fn runs(&self) -> u64 {
+        self.script.runs.load(Relaxed)
+    }
+
+    /// Stops, and says what is left of the heap that it took.
+    fn strike(self) {
+        self.manager.stop().expect("stopped");
+    }
+}
+
+/// A row for each state that a key can be in.
+fn of_keys(keys: usize) -> String {
+    let stage = Stage::set(keys, 16);
+    stage.controller().pause("the benchmark");
+    wait(|| stage.manager.observer().ready().0 && stage.queued() == keys);
+    assert_eq!(stage.runs(), 0, "paused too late: more keys are needed");
+    let fresh = heap();
+    let run_all = || {
+        let until = stage.runs() + keys as u64;
+        stage.controller().resume();
+        wait(|| stage.runs() >= until && stage.queued() == 0);
+        settled()
+    };
+    let idle = run_all();
+    stage.controller().pause("the benchmark");
+    for number in 0..keys {
+        stage.sender.send(key(number)).expect("room for all");
+    }
+    wait(|| stage.queued() == keys);
+    let queued = settled();
+    stage.script.waits.store(true, Relaxed);
+    let waiting = run_all();
+    let stored = stage.manager.observer().informers();
+    let stored: usize = stored.iter().map(|informer| informer.bytes).sum();
+    stage.strike();
+    let each = |bytes: f64| bytes / keys as f64;
+    format!(
+        "| {keys} keys | heap |\n|---|---|\n| idle, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |\n| its object, as it is kept | {:.0} B |",
+        each(queued - fresh),
+        each(queued - idle),
+        each(waiting - idle),
+        each(stored as f64),
+    )
+}
+
+fn of_workers(workers: usize) -> f64 {
+    let taken = |workers| {
+        let before = heap();
+        let stage = Stage::set(0, workers);
+        wait(|| stage.manager.observer().ready().0);
+        let taken = settled() - before;
+        stage.strike();
+        taken
+    };
+    // what is made once in a process is no worker's
+    taken(1);
+    (taken(workers + 1) - taken(1)) / workers as f64
+}
+
+/// Objects that come and go, each with a name of its own, while the reconciler fails at all of them.
+fn of_names(names: usize) {
+    const AT_ONCE: usize = 1000;
+    let stage = Stage::set(0, 16);
+    stage.script.fails.store(true, Relaxed);
+    wait(|| stage.manager.observer().ready().0);
+    println!("\n| names that came and went | heap | keys that are not idle |\n|---|---|---|");
+    for number in 0..names + AT_ONCE {
+        if number < names {
+            stage.sim.create(object(number)).expect("created");
+        }
+        if let Some(gone) = number.checked_sub(AT_ONCE) {
+            let name = name(gone);
+            stage
+                .sim
+                .delete("v1", "ConfigMap", "default", &name)
+                .expect("deleted");
+        }
+        if number % (names / 10).max(1) == 0 {
+            println!(
+                "| {number} | {:.1} MB | {} |",
+                settled() / 1e6,
+                stage.queued()
+            );
+        }
+    }
+    println!("| all | {:.1} MB | {} |", settled() / 1e6, stage.queued());
+    stage.strike();
+}
+
+/// The heap once it has stopped changing: what is freed late is not counted.
+fn settled() -> f64 {
+    let mut before = heap();
+    loop {
+        sleep(Duration::from_millis(300));
+        let now = heap();
+        if (now - before).abs() < before * 0.001 {
+            return now;
+        }
+        before = now;
+    }
+}
+
+fn wait(done: impl Fn() -> bool) {
+    while !done() {
+        sleep(Duration::from_millis(10));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "others work meanwhile")]
+fn sleep(span: Duration) {
+    std::thread::sleep(span);
+}
+
+fn name(number: usize) -> String {
+    format!("c{number}")
+}
+
+fn key(number: usize) -> Key {
+    Key::new(Some("default"), &name(number))
+}
+
+fn object(number: usize) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": "default", "name": name(number) } })
+}
