@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use boatswain::{
-    Context, Controller, Key, Outcome, Predicate, ReconcileError, Reconciler, Right, Runnable, Verb,
+    Context, Controller, Key, Note, Outcome, Predicate, ReconcileError, Reconciler, Right,
+    Runnable, Verb,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
-use scaling::{Goal, Scaler};
+use scaling::{Converged, Goal, Scaled, Scaler};
 
 use crate::wish::{ANNOTATION, Wish};
 
@@ -65,11 +66,19 @@ impl Reconciler<Deployment> for Fixer {
             generation: None,
             wisher: format!("annotation {ANNOTATION}"),
         };
-        let converged = self
-            .scaler
-            .converge(cx, key, Some(deployment), &goal)
-            .await?;
-        Ok(converged.again.map_or(Outcome::Done, Outcome::RequeueAfter))
+        let converged = self.scaler.converge(cx, key, Some(deployment), &goal);
+        let Converged {
+            target,
+            scaled,
+            again,
+            ..
+        } = converged.await?;
+        if let (Some(Scaled { from, to, .. }), Some(target)) = (scaled, target) {
+            let text = format!("replicas changed from {from} to {to} by {}", goal.wisher);
+            let note = Note::normal(target.as_ref(), "Scaled", text);
+            cx.tell(&note.action("Scale"));
+        }
+        Ok(again.map_or(Outcome::Done, Outcome::RequeueAfter))
     }
 
     async fn gone(
