@@ -30,7 +30,7 @@ impl<K> Watchable for K where
 {
 }
 
-/// What objects are read as: a [`Watchable`] type, or [`DynamicObject`] where the kind is known at run time only.
+/// What watched objects are read as: a [`Watchable`] type, or [`DynamicObject`] where the kind is known at run time only.
 pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
 
 impl<K> Readable for K where K: DeserializeOwned + Send + Sync + 'static {}
@@ -45,27 +45,8 @@ pub struct Controller<K> {
 impl<K: Watchable> Controller<K> {
     /// A controller called `name`: in metrics and logs, as field manager and in Events. Names are unique within a manager.
     pub fn named(name: impl Into<String>) -> Self {
-        Self::over(Selection::of::<K>(), name)
-    }
-}
-
-impl Controller<DynamicObject> {
-    /// As [`Controller::named`], for a kind that is known at run time only: one that is [discovered](Kind::discovered), or that users name.
-    ///
-    /// ```
-    /// # use boatswain::{Controller, Kind};
-    /// let cranes = Kind::new("harbour.example.com", "v1", "Crane", "cranes");
-    /// let controller = Controller::of_kind(cranes, "example");
-    /// ```
-    pub fn of_kind(kind: Kind, name: impl Into<String>) -> Self {
-        Self::over(Selection::new(kind), name)
-    }
-}
-
-impl<K: Readable> Controller<K> {
-    fn over(selection: Selection, name: impl Into<String>) -> Self {
         let own = WatchPlan {
-            what: Selected::whole(selection),
+            what: Selected::whole(Selection::of::<K>()),
             when: None,
             mapping: Box::new(|_| Mapping::Own),
             index: None,
@@ -336,7 +317,7 @@ pub struct Watches<K, W> {
     _watched: PhantomData<fn() -> W>,
 }
 
-impl<K: Readable, W: Readable> Watches<K, W> {
+impl<K: Watchable, W: Readable> Watches<K, W> {
     /// Narrows what is watched; called twice, both narrow. See [`Controller::select`].
     ///
     /// ```

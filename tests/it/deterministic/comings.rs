@@ -11,7 +11,7 @@ use boatswain::{
     StartError,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::core::{DynamicObject, Expression};
+use kube::core::Expression;
 
 use super::{Script, Scripted, Stage, end};
 
@@ -262,17 +262,6 @@ fn the_options_of_the_manager_hold_for_what_a_controller_leaves_open() {
     });
 }
 
-/// Looks at objects of whatever kind.
-struct Onlooker;
-
-impl Reconciler<DynamicObject> for Onlooker {
-    type Error = Infallible;
-
-    async fn reconcile(&self, _: Arc<DynamicObject>, _: &Context) -> Result<Outcome, Infallible> {
-        Ok(Outcome::Done)
-    }
-}
-
 #[test]
 fn one_controllers_missing_kind_is_told_of_it_alone_and_the_others_work() {
     Stage::play(108, |stage| async move {
@@ -281,7 +270,12 @@ fn one_controllers_missing_kind_is_told_of_it_alone_and_the_others_work() {
         let ghosts = Kind::new("example.com", "v1", "Ghost", "ghosts");
         let manager = Manager::new(Options::default())
             .with(scripted.controller().reconciler(scripted.maker()))
-            .with(Controller::of_kind(ghosts, "ghosts").reconciler(|_| Onlooker));
+            .with(
+                Controller::<Secret>::named("ghosts")
+                    .watches_kind(ghosts)
+                    .mapped_by(async |_, _| Ok::<_, Infallible>(Vec::new()))
+                    .reconciler(|_| Idler),
+            );
         let running = stage.manage(manager).await;
         stage.clock.sleep(Duration::from_secs(10)).await;
         assert_eq!(scripted.runs("map").len(), 1, "the other one works");

@@ -2,54 +2,17 @@
 
 use std::time::Duration;
 
-use boatswain::{Kind, Manager, Options};
 use boatswain_apisim::{Matcher, Rejection};
-use boatswain_tests::deployment;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::{Api, ResourceExt as _, api::PostParams, core::PartialObjectMeta};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, api::PostParams};
 use serde_json::json;
 
 use super::{Stage, end};
 
-// the lessons themselves are what is tested
-#[path = "../../../examples/dynamic.rs"]
-#[allow(dead_code, unreachable_pub, reason = "its main is not called here")]
-mod dynamic;
+// the lesson itself is what is tested
 #[path = "../../../examples/evictor.rs"]
 #[allow(dead_code, unreachable_pub, reason = "its main is not called here")]
 mod evictor;
-
-#[test]
-fn kinds_that_are_known_at_run_time_only_are_reconciled() {
-    Stage::play(111, |stage| async move {
-        let post = PostParams::default();
-        let deployments = Api::<Deployment>::namespaced(stage.client.clone(), "default");
-        let web = deployment("web", 1);
-        deployments.create(&post, &web).await.expect("created");
-        stage.create("map").await;
-        let kinds = [
-            Kind::new("apps", "v1", "Deployment", "deployments"),
-            Kind::new("", "v1", "ConfigMap", "configmaps"),
-        ];
-        let manager = kinds.map(dynamic::marker).into_iter();
-        let manager = manager.fold(Manager::new(Options::default()), Manager::with);
-        let running = stage.manage(manager).await;
-        stage.clock.sleep(Duration::from_secs(5)).await;
-        let marked = |labels: &std::collections::BTreeMap<String, String>| {
-            labels.get("example.io/marked").map(String::as_str) == Some("true")
-        };
-        let web: PartialObjectMeta<Deployment> =
-            deployments.get_metadata("web").await.expect("there");
-        assert!(marked(web.labels()));
-        assert!(marked(
-            stage.maps().get("map").await.expect("there").labels()
-        ));
-        let patches = stage.sim.audit().into_iter();
-        let patches = patches.filter(|entry| entry.request.verb == "patch");
-        assert_eq!(patches.count(), 2, "each once");
-        end(running).await;
-    });
-}
 
 async fn pod(stage: &Stage, name: &str) {
     let pod: Pod = serde_json::from_value(json!({
