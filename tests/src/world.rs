@@ -80,6 +80,14 @@ impl World {
         }
     }
 
+    /// Whether the server notes who wrote `scale` (1.22 and later).
+    pub fn tracks_scale_writers(&self) -> bool {
+        match self {
+            Self::Sim(_) => true,
+            Self::Real(real) => real.version() == Version::Newest,
+        }
+    }
+
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
         match self {

@@ -1,6 +1,7 @@
 //! What is played on every API server. Each body is one fact; the tests around it bear its name.
 
 pub(crate) mod chaos;
+pub(crate) mod fixing;
 pub(crate) mod mirror;
 pub(crate) mod ownership;
 pub(crate) mod pods;
@@ -26,6 +27,10 @@ macro_rules! tests {
             a_storm_of_conflicts_costs_no_extra_accepted_write,
             of_two_podautoscalers_for_one_deployment_only_the_older_scales,
             invalid_specs_are_refused_by_the_schema);
+        scenarios::tests!(@each $shared; fixing:
+            an_annotation_is_followed_and_left_when_it_goes,
+            a_malformed_annotation_is_left_alone_and_told_once,
+            two_controllers_that_disagree_both_say_so_and_one_steps_back);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
         scenarios::tests!(@each $shared; replicas:

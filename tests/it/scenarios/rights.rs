@@ -6,7 +6,7 @@ use boatswain::{LeaderOptions, Manager, Options, Rights, Rule, Verb};
 use boatswain_tests::{Crew, Space, World, acting_as, client_of, eventually};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
-use podautoscaler::Install;
+use packaging::Install;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -34,6 +34,14 @@ pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_for
         })
         .await;
     }
+    let (_, page) = crew.observer().ready();
+    let degraded = page
+        .lines()
+        .find(|line| line.starts_with("[-]controller/podautoscaler failed"));
+    assert!(
+        degraded.is_some_and(|line| line.contains("forbidden")),
+        "{page}"
+    );
     // the manager goes on: nothing has escalated
     assert!(
         crew.observer()
@@ -96,11 +104,13 @@ impl Account {
     async fn installed(world: &World) -> Self {
         let space = Space::create(&world.client().await, "rights").await;
         let install = Install {
-            namespace: space.name.clone(),
+            namespace: Some(space.name.clone()),
             work_in: vec![space.name.clone()],
             ..Install::default()
         };
-        let text = podautoscaler::manifests(&install).expect("manifests");
+        let text = podautoscaler::PROGRAM
+            .manifests(&install)
+            .expect("manifests");
         let post = PostParams::default();
         for document in text.split("---\n") {
             let object: Value = serde_saphyr::from_str(document).expect("YAML");
