@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The crates the documentation names tests of, and where these are.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 10] = [
     ("", ""),
     ("it", "tests"),
     ("supervision", "framework/supervision"),
@@ -18,6 +18,8 @@ const CRATES: [(&str, &str); 8] = [
     ("boatswain", "framework/controller"),
     ("apisim", "framework/apisim"),
     ("podautoscaler", "controllers/podautoscaler"),
+    ("replica-fixer", "controllers/replica-fixer"),
+    ("scaling", "controllers/scaling"),
 ];
 
 /// A test that a text names: of any crate if it names none, any that begin so if it ends in an ellipsis.

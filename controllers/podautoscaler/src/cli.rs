@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use boatswain::{Manager, ManagerArgs};
 use clap::{Args, Parser, Subcommand};
 
-use crate::manifests::{self, Install};
+use packaging::Install;
+
+use crate::manifests::PROGRAM;
 
 /// Keeps Deployments at the number of replicas their PodAutoscaler asks for.
 ///
@@ -53,8 +55,8 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         match self.command {
             Command::Run(run) => run.run(),
-            Command::Crd => print(manifests::crd()),
-            Command::Manifests(install) => print(install.write()),
+            Command::Crd => packaging::print(PROGRAM.crds()),
+            Command::Manifests(install) => PROGRAM.install(&install),
             Command::Check(check) => Manager::new(check.manager.options_or_exit())
                 .with(crate::controller())
                 .check(),
@@ -71,24 +73,5 @@ impl Run {
         Manager::new(self.manager.options_or_exit())
             .with(crate::controller())
             .run()
-    }
-}
-
-fn print(text: Result<String, manifests::PrintError>) -> ExitCode {
-    use std::io::{ErrorKind, Write as _, stdout};
-    let written = match text {
-        Ok(text) => match stdout().write_all(text.as_bytes()) {
-            // a reader that has seen enough, such as head, is no failure
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| format!("cannot print: {error}")),
-        },
-        Err(error) => Err(error.to_string()),
-    };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! What can be set for a manager: plain values, and how they come from flags, the environment and a file.
 
 mod args;
+mod labels;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -9,10 +10,12 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub use args::{ManagerArgs, OptionsError};
 use boatswain_cache::ConnectOptions;
+use kube::core::Selector;
+pub use labels::Labels;
 use serde::{Deserialize, Serialize};
 pub use span::Span;
 
-use crate::{client::ClientLimits, leader::LeaseTerms};
+use crate::{client::ClientLimits, dispatch::RetryPolicy, leader::LeaseTerms};
 
 /// Options of a [`Manager`](crate::Manager).
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +28,13 @@ pub struct Options {
     pub namespaces: Vec<String>,
     /// How many keys each controller may reconcile at once unless it says otherwise, 4 by default.
     pub workers: usize,
+    /// Which objects controllers reconcile, by their labels; all where empty. It narrows what each controller [selects](crate::Controller::select) of its own
+    /// kind, and not what else it watches.
+    pub selector: Selector,
+    /// How often every key is looked at again although nothing changed, unless a controller says otherwise: every 10 minutes by default; absent: never.
+    pub resync: Option<Duration>,
+    /// How many failures in a row of one key are tried again before it is parked, unless a controller has a [policy](crate::RetryPolicy) of its own; 15 by default.
+    pub max_retries: u32,
     /// Where `/metrics`, `/healthz` and `/readyz` are served; nowhere by default.
     pub listen: Option<SocketAddr>,
     /// How long running reconciles may take to finish at a stop, 25 s by default.
@@ -65,6 +75,9 @@ impl Default for Options {
             context: None,
             namespaces: Vec::new(),
             workers: 4,
+            selector: Selector::default(),
+            resync: Some(Duration::from_secs(10 * 60)),
+            max_retries: RetryPolicy::default().max_retries,
             listen: None,
             grace: Duration::from_secs(25),
             patience: Some(Duration::from_secs(30)),
