@@ -10,7 +10,6 @@
 
 use std::{
     alloc::System,
-    convert::Infallible,
     fmt,
     sync::{
         Arc,

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The crates the documentation names tests of, and where these are.
-const CRATES: [(&str, &str); 9] = [
+const CRATES: [(&str, &str); 11] = [
     ("", ""),
     ("it", "tests"),
     ("supervision", "framework/supervision"),
@@ -19,6 +19,8 @@ const CRATES: [(&str, &str); 9] = [
     ("dashboard", "framework/dashboard"),
     ("apisim", "framework/apisim"),
     ("podautoscaler", "controllers/podautoscaler"),
+    ("replica-fixer", "controllers/replica-fixer"),
+    ("scaling", "controllers/scaling"),
 ];
 
 /// A test that a text names: of any crate if it names none, any that begin so if it ends in an ellipsis.

@@ -192,8 +192,7 @@ async fn actions_are_refused_without_the_token_and_for_a_foreign_host_or_origin(
         .manager()
         .observer()
         .controller("quay")
-        .expect("it is there")
-        .clone();
+        .expect("it is there");
     assert_eq!(quay.paused(), None);
     // a page of another origin learns nothing, even with the token at hand
     let browser = Browser::start().await;
@@ -214,8 +213,7 @@ async fn a_hundred_thousand_keys_stay_responsive() {
         .manager()
         .observer()
         .controller("quay")
-        .expect("it is there")
-        .clone();
+        .expect("it is there");
     quay.pause("the test");
     for n in 0..100_000 {
         let name = if n == 77_777 {
@@ -364,8 +362,7 @@ async fn pictures_for_the_readme_are_small_and_there_is_one_of_each_kind() {
                 .manager()
                 .observer()
                 .controller("quay")
-                .expect("it is there")
-                .clone();
+                .expect("it is there");
             quay.enqueue(&scene.key(name));
         }
         clock.sleep(Duration::from_millis(400)).await;
@@ -435,8 +432,7 @@ async fn p99(scene: &Scene) -> Duration {
         .manager()
         .observer()
         .controller("quay")
-        .expect("it is there")
-        .clone();
+        .expect("it is there");
     let clock = Clock::system();
     let mut best = Duration::MAX;
     for _ in 0..5 {

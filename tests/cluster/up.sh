@@ -87,6 +87,7 @@ K
 }
 identity kubeconfig admintoken admin system:masters
 identity viewer.kubeconfig viewertoken viewer
+for number in 1 2 3 4; do identity "replica-$number.kubeconfig" "replica-$number-token" "replica-$number" system:masters; done
 identity controller-manager.kubeconfig managertoken system:kube-controller-manager system:masters
 
 "$here/ctl.sh" "$state" start || {

@@ -21,17 +21,17 @@ pub struct Request {
     pub code: u16,
     /// The version the request was conditional on, empty where it was not.
     pub precondition: String,
+    /// Whether it was accepted and changed something.
+    pub changed: bool,
     /// The object in the answer, where it was recorded.
     pub answer: Option<Value>,
 }
 
 impl Request {
-    fn version(&self) -> &str {
-        self.answer
-            .as_ref()
-            .and_then(|a| a.pointer("/metadata/resourceVersion"))
-            .and_then(Value::as_str)
-            .unwrap_or("")
+    /// The version of the object in the answer: of a write that changed something the place it has among all writes.
+    pub fn version(&self) -> Option<u64> {
+        let version = self.answer.as_ref()?.pointer("/metadata/resourceVersion")?;
+        version.as_str()?.parse().ok()
     }
 }
 
@@ -64,7 +64,7 @@ pub fn scale_writes(requests: &[Request], namespace: &str) -> Vec<ScaleWrite> {
                 .and_then(|a| a.pointer("/spec/replicas"))
                 .and_then(Value::as_i64)
                 .unwrap_or(0),
-            changed: r.version() != r.precondition,
+            changed: r.changed,
         })
         .collect()
 }

@@ -84,36 +84,47 @@ impl Space {
             .expect("deleted");
     }
 
-    pub(crate) async fn let_view(&self, user: &str) {
+    /// Lets the viewer list and watch the ConfigMaps.
+    pub async fn let_view(&self) {
+        let maps =
+            json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] });
+        self.allow(maps).await;
+    }
+
+    /// Lets the viewer do anything.
+    pub async fn let_work(&self) {
+        let all = json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] });
+        self.allow(all).await;
+    }
+
+    /// By a Role and its binding, both called after the space.
+    async fn allow(&self, rule: serde_json::Value) {
         let role: Role = serde_json::from_value(json!({
-            "metadata": { "name": "look" },
-            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"] }],
+            "metadata": { "name": self.name }, "rules": [rule],
         }))
         .expect("a Role");
         let binding: RoleBinding = serde_json::from_value(json!({
-            "metadata": { "name": "look" },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "look" },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+            "metadata": { "name": self.name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer" }],
         }))
         .expect("a RoleBinding");
         let post = PostParams::default();
         let roles = Api::<Role>::namespaced(self.client.clone(), &self.name);
-        if roles.get_opt("look").await.expect("an answer").is_none() {
+        let there = roles.get_opt(&self.name).await.expect("an answer");
+        if there.is_none() {
             roles.create(&post, &role).await.expect("a Role");
         }
         let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
-        bindings
-            .create(&post, &binding)
-            .await
-            .expect("a RoleBinding");
+        let bound = bindings.create(&post, &binding).await;
+        bound.expect("a RoleBinding");
     }
 
-    pub(crate) async fn let_view_no_more(&self) {
+    /// Takes back what [`Space::let_view`] or [`Space::let_work`] gave.
+    pub async fn let_no_more(&self) {
         let bindings = Api::<RoleBinding>::namespaced(self.client.clone(), &self.name);
-        bindings
-            .delete("look", &DeleteParams::default())
-            .await
-            .expect("deleted");
+        let unbound = bindings.delete(&self.name, &DeleteParams::default()).await;
+        unbound.expect("deleted");
     }
 
     /// The client.

@@ -7,20 +7,27 @@
 pub mod audit;
 mod fixtures;
 mod http;
+pub mod judge;
+mod load;
 pub mod mirror;
 mod process;
 mod proxy;
 mod real;
+mod replica;
+mod service;
 mod sim;
 mod wait;
 mod world;
 
 pub use fixtures::{Space, autoscaler, deployment, install};
 pub use http::request;
+pub use load::Load;
 pub use mirror::Mirror;
 pub use process::{Crew, acting_as, redirected};
 pub use proxy::Proxy;
 pub use real::{RealServer, Version};
+pub use replica::{Program, Replica};
+pub use service::Service;
 pub use sim::SimServer;
 pub use wait::{eventually, never_within};
 pub use world::{World, client_of};

@@ -30,14 +30,30 @@ impl Crew {
         space: Option<&Space>,
         controllers: Vec<Runnable>,
     ) -> Self {
-        let options = Options {
+        let load = |manager| controllers.into_iter().fold(manager, Manager::with);
+        Self::loaded(options, kubeconfig, space, load).await
+    }
+
+    /// As [`Crew::start`], with the controllers that `load` gives the manager.
+    pub async fn of(
+        kubeconfig: &Path,
+        space: Option<&Space>,
+        load: impl FnOnce(Manager) -> Manager,
+    ) -> Self {
+        Self::loaded(Options::default(), kubeconfig, space, load).await
+    }
+
+    async fn loaded(
+        options: Options,
+        kubeconfig: &Path,
+        space: Option<&Space>,
+        load: impl FnOnce(Manager) -> Manager,
+    ) -> Self {
+        let manager = load(Manager::new(Options {
             kubeconfig: Some(kubeconfig.to_owned()),
             namespaces: space.iter().map(|s| s.name.clone()).collect(),
             ..options
-        };
-        let manager = controllers
-            .into_iter()
-            .fold(Manager::new(options), Manager::with);
+        }));
         let handle = tokio::task::spawn_blocking(|| manager.spawn())
             .await
             .expect("joined")

@@ -1,9 +1,13 @@
 //! A real control plane, brought up by the scripts in `tests/cluster`.
 
 use std::{
+    collections::HashSet,
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{Mutex, PoisonError},
 };
 
 use serde_json::Value;
@@ -37,6 +41,50 @@ pub struct RealServer {
     address: SocketAddr,
     kubeconfig: PathBuf,
     viewer: PathBuf,
+    record: Mutex<Record>,
+}
+
+/// What has been read of the audit log so far: it is long, and looked at often.
+#[derive(Default)]
+struct Record {
+    /// So many bytes.
+    read: u64,
+    requests: Vec<Request>,
+    /// The versions that writes are known to have made.
+    versions: HashSet<u64>,
+}
+
+impl Record {
+    /// Takes in the lines that have been written since.
+    fn read_on(&mut self, log: &Path) {
+        // there is none before the first request
+        let Ok(mut log) = File::open(log) else {
+            return;
+        };
+        let mut text = Vec::new();
+        log.seek(SeekFrom::Start(self.read)).expect("a log");
+        log.read_to_end(&mut text).expect("a log");
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        self.read += whole as u64;
+        for line in text[..whole].split(|byte| *byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<Value>(line) else {
+                continue;
+            };
+            if line["stage"] != "ResponseComplete" {
+                continue;
+            }
+            let mut request = request(&line);
+            // a write that changes nothing answers with the version of an earlier one
+            if let (true, Some(version)) = (request.changed, request.version()) {
+                let is_new = version.to_string() != request.precondition;
+                request.changed = is_new && self.versions.insert(version);
+            }
+            self.requests.push(request);
+        }
+    }
 }
 
 impl RealServer {
@@ -70,6 +118,7 @@ impl RealServer {
             address: SocketAddr::from(([127, 0, 0, 1], api)),
             kubeconfig: state.path().join("kubeconfig"),
             viewer: state.path().join("viewer.kubeconfig"),
+            record: Mutex::default(),
             state,
         }
     }
@@ -86,19 +135,19 @@ impl RealServer {
         &self.viewer
     }
 
+    /// Where the kubeconfigs are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.state.path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        let log = std::fs::read_to_string(self.state.path().join("audit.log")).unwrap_or_default();
-        let lines = log
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines
-            .filter(|line| line["stage"] == "ResponseComplete")
-            .map(|line| request(&line))
-            .collect()
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.read_on(&self.state.path().join("audit.log"));
+        record.requests.clone()
     }
 
     pub(crate) async fn kill(&self) {
@@ -138,8 +187,17 @@ fn request(line: &Value) -> Request {
             .unwrap_or_default()
             .to_owned()
     };
+    let verb = text("/verb");
+    let code = line
+        .pointer("/responseStatus/code")
+        .and_then(Value::as_u64)
+        .and_then(|c| c.try_into().ok())
+        .unwrap_or(0);
+    let writes = !matches!(verb.as_str(), "get" | "list" | "watch");
     Request {
-        verb: text("/verb"),
+        changed: writes && (200..300).contains(&code),
+        code,
+        verb,
         resource: text("/objectRef/resource"),
         subresource: text("/objectRef/subresource"),
         namespace: text("/objectRef/namespace"),
@@ -149,11 +207,6 @@ fn request(line: &Value) -> Request {
             nobody if nobody.is_empty() => text("/user/username"),
             user => user,
         },
-        code: line
-            .pointer("/responseStatus/code")
-            .and_then(Value::as_u64)
-            .and_then(|c| c.try_into().ok())
-            .unwrap_or(0),
         precondition: text("/objectRef/resourceVersion"),
         answer: line.get("responseObject").cloned(),
     }

@@ -11,7 +11,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::audit::Request;
+use crate::{
+    audit::Request,
+    replica::{self, REPLICAS},
+};
 
 /// A running simulated server.
 pub struct SimServer {
@@ -21,7 +24,7 @@ pub struct SimServer {
     world: JoinHandle<()>,
     saved: Mutex<Option<Box<Snapshot>>>,
     /// Holds the kubeconfigs.
-    _dir: TempDir,
+    dir: TempDir,
     kubeconfig: PathBuf,
     viewer: PathBuf,
 }
@@ -29,7 +32,12 @@ pub struct SimServer {
 impl SimServer {
     /// Starts one on a free port.
     pub async fn start() -> Self {
-        let sim = ApiSim::new(Options::default());
+        Self::start_with(Options::default()).await
+    }
+
+    /// As [`SimServer::start`], with a server that behaves as told.
+    pub async fn start_with(options: Options) -> Self {
+        let sim = ApiSim::new(options);
         let server = sim.serve(("127.0.0.1", 0)).await.expect("a free port");
         let dir = tempfile::tempdir().expect("a folder");
         let (kubeconfig, viewer) = (
@@ -38,6 +46,14 @@ impl SimServer {
         );
         std::fs::write(&kubeconfig, server.kubeconfig("admintoken")).expect("written");
         std::fs::write(&viewer, server.kubeconfig("viewertoken")).expect("written");
+        for number in 1..=REPLICAS {
+            let user = format!("replica-{number}");
+            let token = format!("{user}-token");
+            sim.users().add_token(&token, &user);
+            sim.users().grant(&user, Matcher::any());
+            let path = replica::kubeconfig(dir.path(), number);
+            std::fs::write(path, server.kubeconfig(&token)).expect("written");
+        }
         let cluster = sim.world(WorldOptions::default());
         let world = tokio::spawn(async move { cluster.run().await });
         Self {
@@ -46,7 +62,7 @@ impl SimServer {
             sim,
             world,
             saved: Mutex::default(),
-            _dir: dir,
+            dir,
             kubeconfig,
             viewer,
         }
@@ -60,6 +76,11 @@ impl SimServer {
         &self.viewer
     }
 
+    /// Where the kubeconfigs are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -68,6 +89,7 @@ impl SimServer {
         let entries = self.sim.audit().into_iter();
         entries
             .map(|entry| Request {
+                changed: entry.changed,
                 precondition: precondition(entry.body().as_ref()),
                 answer: entry.response(),
                 verb: entry.request.verb.to_owned(),
@@ -116,15 +138,12 @@ impl SimServer {
             .restore(saved.as_ref().expect("something was saved"));
     }
 
-    pub(crate) fn let_view(&self, namespace: &str) {
-        let of = Matcher::any().resource("configmaps").namespace(namespace);
-        for verb in ["list", "watch"] {
-            self.sim.users().grant("viewer", of.clone().verb(verb));
-        }
+    pub(crate) fn accept(&self, token: &str, user: &str) {
+        self.sim.users().add_token(token, user);
     }
 
-    pub(crate) fn let_view_no_more(&self) {
-        self.sim.users().reset("viewer");
+    pub(crate) fn refuse(&self, token: &str) {
+        self.sim.users().revoke_token(token);
     }
 }
 

@@ -1,10 +1,13 @@
 //! An API server for a test, simulated or real, behind one door.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use kube::{Client, Config, config::Kubeconfig};
 
-use crate::{RealServer, SimServer, Space, Version, audit::Request, install};
+use crate::{RealServer, SimServer, Version, audit::Request, install, replica};
 
 /// An API server, what it recorded of its requests, and the means to hurt it.
 pub enum World {
@@ -18,6 +21,13 @@ impl World {
     /// A new simulated server with the PodAutoscaler's CRD.
     pub async fn sim() -> Self {
         Self::Sim(SimServer::start().await).with_crd().await
+    }
+
+    /// As [`World::sim`], of a server that behaves as told.
+    pub async fn sim_with(options: boatswain_apisim::Options) -> Self {
+        Self::Sim(SimServer::start_with(options).await)
+            .with_crd()
+            .await
     }
 
     /// A new real control plane with the PodAutoscaler's CRD.
@@ -53,8 +63,25 @@ impl World {
         }
     }
 
+    /// The kubeconfig of the user `replica-<number>`, who has all rights; numbers from 1.
+    pub fn replica_kubeconfig(&self, number: usize) -> PathBuf {
+        let folder = match self {
+            Self::Sim(sim) => sim.folder(),
+            Self::Real(real) => real.folder(),
+        };
+        replica::kubeconfig(folder, number)
+    }
+
     /// Whether the server streams lists (1.27 and later, unless somebody turned that off).
     pub fn streams_lists(&self) -> bool {
+        match self {
+            Self::Sim(_) => true,
+            Self::Real(real) => real.version() == Version::Newest,
+        }
+    }
+
+    /// Whether the server notes who wrote `scale` (1.22 and later).
+    pub fn tracks_scale_writers(&self) -> bool {
         match self {
             Self::Sim(_) => true,
             Self::Real(real) => real.version() == Version::Newest,
@@ -106,22 +133,6 @@ impl World {
         match self {
             Self::Sim(sim) => sim.restore(),
             Self::Real(real) => real.restore().await,
-        }
-    }
-
-    /// Lets the viewer list and watch the ConfigMaps of `space`.
-    pub async fn let_view(&self, space: &Space) {
-        match self {
-            Self::Sim(sim) => sim.let_view(&space.name),
-            Self::Real(_) => space.let_view("viewer").await,
-        }
-    }
-
-    /// Takes back what [`World::let_view`] gave.
-    pub async fn let_view_no_more(&self, space: &Space) {
-        match self {
-            Self::Sim(sim) => sim.let_view_no_more(),
-            Self::Real(_) => space.let_view_no_more().await,
         }
     }
 

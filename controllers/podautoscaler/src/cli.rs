@@ -1,11 +1,13 @@
 //! The command line.
 
-use std::{fmt::Display, net::SocketAddr, process::ExitCode};
+use std::{net::SocketAddr, process::ExitCode};
 
 use boatswain::{Manager, ManagerArgs, terminal};
 use clap::{Args, Parser, Subcommand};
 
-use crate::manifests::{self, Install};
+use packaging::Install;
+
+use crate::manifests::PROGRAM;
 
 /// Keeps Deployments at the number of replicas their PodAutoscaler asks for.
 ///
@@ -83,11 +85,13 @@ impl Cli {
             Command::Run(run) => run.run(),
             Command::Explain(asked) => {
                 let told = terminal::explain(asked.dashboard.dashboard, &asked.kind, &asked.key);
-                print(told.map(|told| format!("{told}\n")))
+                packaging::print(told.map(|told| format!("{told}\n")))
             }
-            Command::Top(asked) => print(terminal::top(asked.dashboard).map(|()| String::new())),
-            Command::Crd => print(manifests::crd()),
-            Command::Manifests(install) => print(install.write()),
+            Command::Top(asked) => {
+                packaging::print(terminal::top(asked.dashboard).map(|()| String::new()))
+            }
+            Command::Crd => packaging::print(PROGRAM.crds()),
+            Command::Manifests(install) => PROGRAM.install(&install),
             Command::Check(check) => Manager::new(check.manager.options_or_exit())
                 .with(crate::controller())
                 .check(),
@@ -104,24 +108,5 @@ impl Run {
         Manager::new(self.manager.options_or_exit())
             .with(crate::controller())
             .run()
-    }
-}
-
-fn print(text: Result<String, impl Display>) -> ExitCode {
-    use std::io::{ErrorKind, Write as _, stdout};
-    let written = match text {
-        Ok(text) => match stdout().write_all(text.as_bytes()) {
-            // a reader that has seen enough, such as head, is no failure
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| format!("cannot print: {error}")),
-        },
-        Err(error) => Err(error.to_string()),
-    };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
     }
 }

@@ -9,10 +9,9 @@ mod cli;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod manifests;
-pub mod policy;
 mod reconciler;
 mod status;
 
 pub use cli::Cli;
-pub use manifests::{Format, Install, PrintError, crd, manifests};
+pub use manifests::PROGRAM;
 pub use reconciler::controller;

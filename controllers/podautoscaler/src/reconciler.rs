@@ -12,11 +12,11 @@ use boatswain::{
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
+use scaling::{Converged, Goal, Scaled, Scaler, State};
 
 use crate::{
     api::PodAutoscaler,
-    policy::{Decision, Rivalry, Wanted},
-    status::{self, Found, Scaling},
+    status::{self, Found},
 };
 
 /// The controller's name: field manager of its writes, reporter of its Events, label of its metrics.
@@ -31,9 +31,6 @@ const QUEUE_UP: Duration = Duration::from_secs(60);
 /// The status of one PodAutoscaler is written at most once in this time.
 const STATUS_PACE: Duration = Duration::from_secs(1);
 
-/// How often a write is tried again within one run after a conflict; the next run goes on from there.
-const CONFLICTS: usize = 5;
-
 /// The controller, to be handed to a manager.
 pub fn controller() -> Runnable {
     Controller::<PodAutoscaler>::named(NAME)
@@ -41,34 +38,31 @@ pub fn controller() -> Runnable {
         .referenced_by(TARGET)
         .needs(Right::on::<PodAutoscaler>([Verb::Patch]).subresource("status"))
         .needs(Right::on::<Deployment>([Verb::Update]).subresource("scale"))
-        .reconciler(|wiring| Scaler {
+        .reconciler(|wiring| Autoscaler {
             deployments: wiring.lister::<Deployment>(),
             autoscalers: wiring.lister::<PodAutoscaler>(),
+            scaler: Scaler::new(NAME),
             memory: DashMap::new(),
         })
 }
 
-struct Scaler {
+struct Autoscaler {
     deployments: Lister<Deployment>,
     autoscalers: Lister<PodAutoscaler>,
+    scaler: Scaler,
     /// One entry per PodAutoscaler that exists.
     memory: DashMap<Key, Memory>,
 }
 
-/// What is remembered of one PodAutoscaler between its runs.
+/// What is remembered of the status of one PodAutoscaler between its runs.
 #[derive(Default)]
 struct Memory {
-    rivalry: Rivalry,
     /// A scaling that is not in the status yet: the status is paced, the scaling is not.
-    scaled: Option<Scaling>,
+    scaled: Option<Scaled>,
     status_written: Option<Instant>,
-    /// When the last write of the replicas was begun: a rival wrote after that.
-    wrote_at: Option<jiff::Timestamp>,
-    /// Who the controller has stepped back from.
-    rival: Option<String>,
 }
 
-impl Reconciler<PodAutoscaler> for Scaler {
+impl Reconciler<PodAutoscaler> for Autoscaler {
     type Error = ReconcileError;
 
     async fn reconcile(
@@ -81,7 +75,7 @@ impl Reconciler<PodAutoscaler> for Scaler {
         }
         let key = Key::new(pa.metadata.namespace.as_deref(), &pa.spec.target_deployment);
         let run = Run {
-            scaler: self,
+            autoscaler: self,
             pa: &pa,
             cx,
         };
@@ -89,23 +83,22 @@ impl Reconciler<PodAutoscaler> for Scaler {
             return run.queue_up(by).await;
         }
         let seen = self.deployments.get(&key);
-        let target = seen.as_ref().ok().cloned().flatten();
+        let before = seen.as_ref().ok().cloned().flatten();
         let converged = match seen {
-            Ok(target) => run.converge(&key, target).await,
+            Ok(seen) => self.scaler.converge(cx, &key, seen, &goal(&pa, cx)).await,
             Err(error) => Err(error.into()),
         };
-        let (target, found, again) = match converged {
+        let converged = match converged {
             Err(error) if Fault::of(&error) == Fault::Object => {
                 // whoever looks at the object is told, too
                 let why = error.to_string();
-                run.report(target.as_deref(), &Found::Refused { why })
+                run.report(before.as_deref(), &Found::Refused { why })
                     .await?;
                 return Err(error);
             }
             converged => converged?,
         };
-        let paced = run.report(target.as_deref(), &found).await?;
-        Ok(soonest(again.into_iter().chain(paced)))
+        run.conclude(converged).await
     }
 
     async fn gone(
@@ -116,11 +109,12 @@ impl Reconciler<PodAutoscaler> for Scaler {
     ) -> Result<Outcome, ReconcileError> {
         // the Deployment stays as it is: it is its user's
         self.memory.remove(key);
+        self.scaler.forget(key);
         Ok(Outcome::Done)
     }
 }
 
-impl Scaler {
+impl Autoscaler {
     /// The oldest other PodAutoscaler for the same Deployment, if it is older than `pa`. Only one may scale: a rivalry among many would
     /// spread over all of them and be seen by none.
     fn older(&self, pa: &PodAutoscaler) -> Result<Option<String>, ReconcileError> {
@@ -145,63 +139,57 @@ fn soonest(waits: impl Iterator<Item = Duration>) -> Outcome {
     waits.min().map_or(Outcome::Done, Outcome::RequeueAfter)
 }
 
+/// What `pa` wants.
+fn goal(pa: &PodAutoscaler, cx: &Context) -> Goal {
+    Goal {
+        replicas: pa.spec.replicas,
+        generation: pa.metadata.generation,
+        wisher: format!("PodAutoscaler {}", cx.key()),
+    }
+}
+
 /// One run.
 struct Run<'a> {
-    scaler: &'a Scaler,
+    autoscaler: &'a Autoscaler,
     pa: &'a Arc<PodAutoscaler>,
     cx: &'a Context,
 }
 
-type Target = Option<Arc<Deployment>>;
-
 impl Run<'_> {
-    /// Brings the target to the wanted replicas. Returns it as last seen, what was found, and when to look again.
-    async fn converge(
-        &self,
-        key: &Key,
-        mut target: Target,
-    ) -> Result<(Target, Found, Option<Duration>), ReconcileError> {
-        let mut conflicts = 0;
-        loop {
-            let Some(deployment) = &target else {
-                return Ok((None, Found::Missing { deleting: false }, None));
-            };
-            if deployment.metadata.deletion_timestamp.is_some() {
-                return Ok((target, Found::Missing { deleting: true }, None));
-            }
-            let wanted = Wanted {
-                generation: self.pa.metadata.generation,
-                target: deployment.uid(),
-                replicas: self.pa.spec.replicas,
-            };
-            // the API server's default
-            let current = deployment.spec.replicas.unwrap_or(1);
-            let decision = self.memory(|m| m.rivalry.decide(&wanted, current, self.cx.now()));
-            let (from, to) = match decision {
-                Decision::InSync => return Ok((target, Found::InSync, None)),
-                Decision::Hold { left, begins } => {
-                    let rival = self.rival(key, current, begins).await?;
-                    return Ok((target, Found::Contended { current, rival }, Some(left)));
-                }
-                Decision::Scale { from, to } => (from, to),
-            };
-            // a rival may answer before the server's answer is here
-            let asked_at = self.cx.wall();
-            match self.cx.scale(deployment.as_ref(), to).await {
-                Ok(()) => {
-                    self.scaled(deployment, &wanted, from, asked_at);
-                    return Ok((target, Found::InSync, None));
-                }
-                Err(error) if error.is_conflict() || error.is_not_found() => {
-                    conflicts += 1;
-                    if conflicts > CONFLICTS {
-                        return Err(error.into());
-                    }
-                    target = self.cx.get_live::<Deployment>(key).await?;
-                }
-                Err(error) => return Err(error.into()),
-            }
+    /// Tells on the PodAutoscaler what came of it. Says when to run again.
+    async fn conclude(&self, converged: Converged) -> Result<Outcome, ReconcileError> {
+        let Converged {
+            target,
+            state,
+            scaled,
+            again,
+        } = converged;
+        if let (Some(scaled), Some(deployment)) = (scaled, &target) {
+            self.memory(|memory| memory.scaled = Some(scaled));
+            self.tell(scaled, deployment);
         }
+        if let State::Contended(contended) = &state
+            && contended.begins
+        {
+            let note = contended.to_string();
+            self.cx.warning(self.pa.as_ref(), "Contended", note);
+        }
+        let paced = self.report(target.as_deref(), &state.into()).await?;
+        Ok(soonest(again.into_iter().chain(paced)))
+    }
+
+    /// Tells of an accepted write on both objects.
+    fn tell(&self, Scaled { from, to, .. }: Scaled, deployment: &Deployment) {
+        let (pa, key, target) = (self.pa.as_ref(), self.cx.key(), key_of(deployment));
+        let text = format!("replicas changed from {from} to {to}");
+        let on_target = Note::normal(
+            deployment,
+            "Scaled",
+            format!("{text} by PodAutoscaler {key}"),
+        );
+        self.cx.tell(&on_target.because_of(pa).action("Scale"));
+        let on_pa = Note::normal(pa, "Scaled", format!("{text} on Deployment {target}"));
+        self.cx.tell(&on_pa.because_of(deployment).action("Scale"));
     }
 
     /// Leaves the Deployment to the older PodAutoscaler and says so, in an Event the first time.
@@ -215,72 +203,6 @@ impl Run<'_> {
         }
         let paced = self.report(None, &Found::Claimed { by }).await?;
         Ok(soonest(paced.into_iter().chain([QUEUE_UP])))
-    }
-
-    /// Tells of an accepted write: in memory, in the log, on both objects.
-    fn scaled(
-        &self,
-        deployment: &Deployment,
-        wanted: &Wanted,
-        from: i32,
-        asked_at: jiff::Timestamp,
-    ) {
-        self.memory(|memory| {
-            memory.rivalry.wrote(wanted, self.cx.now());
-            memory.wrote_at = Some(asked_at);
-            memory.scaled = Some(Scaling {
-                from,
-                to: wanted.replicas,
-                at: self.cx.wall(),
-            });
-        });
-        let (to, key, target) = (wanted.replicas, self.cx.key(), key_of(deployment));
-        tracing::info!(deployment = %target, from, to, "scaled");
-        let text = format!("replicas changed from {from} to {to}");
-        let pa = self.pa.as_ref();
-        let on_target = Note::normal(
-            deployment,
-            "Scaled",
-            format!("{text} by PodAutoscaler {key}"),
-        );
-        self.cx.tell(&on_target.because_of(pa).action("Scale"));
-        let on_pa = Note::normal(pa, "Scaled", format!("{text} on Deployment {target}"));
-        self.cx.tell(&on_pa.because_of(deployment).action("Scale"));
-    }
-
-    /// The field manager that last set the replicas, and a Warning when the controller steps back from it just now.
-    async fn rival(
-        &self,
-        key: &Key,
-        current: i32,
-        begins: bool,
-    ) -> Result<Option<String>, ReconcileError> {
-        if !begins {
-            return Ok(self.named_rival());
-        }
-        // the cache keeps no managedFields
-        let live = self.cx.get_live::<Deployment>(key).await?;
-        let since = self.memory(|memory| memory.wrote_at);
-        let rival = live.as_ref().and_then(|live| replicas_manager(live, since));
-        if let Some(live) = &live {
-            let note = format!(
-                "{} keeps setting {current} replicas where PodAutoscaler {} wants {}; it has stepped back",
-                rival
-                    .as_deref()
-                    .unwrap_or("someone whose writes carry no field manager"),
-                self.cx.key(),
-                self.pa.spec.replicas,
-            );
-            tracing::warn!(deployment = %key, rival, "contended: stepped back");
-            self.cx.warning(live.as_ref(), "Contended", note.clone());
-            self.cx.warning(self.pa.as_ref(), "Contended", note);
-        }
-        self.memory(|memory| memory.rival.clone_from(&rival));
-        Ok(rival)
-    }
-
-    fn named_rival(&self) -> Option<String> {
-        self.memory(|memory| memory.rival.clone())
     }
 
     /// Writes the status if it changed, at most once per [`STATUS_PACE`]; otherwise says when it may be written.
@@ -315,28 +237,12 @@ impl Run<'_> {
     }
 
     fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
-        with(&mut self.scaler.memory.entry(self.cx.key().clone()).or_default())
+        with(
+            &mut self
+                .autoscaler
+                .memory
+                .entry(self.cx.key().clone())
+                .or_default(),
+        )
     }
-}
-
-/// The manager of the newest managedFields entry that owns the replicas, is not this controller and wrote after it did: servers before
-/// 1.22 track no writes of `scale`, and whoever created the Deployment is not to blame for them.
-fn replicas_manager(deployment: &Deployment, since: Option<jiff::Timestamp>) -> Option<String> {
-    // entries have whole seconds
-    let since = since.map_or(i64::MIN, jiff::Timestamp::as_second);
-    let entries = deployment.metadata.managed_fields.iter().flatten();
-    entries
-        .filter(|entry| entry.manager.as_deref() != Some(NAME))
-        .filter(|entry| {
-            entry
-                .time
-                .as_ref()
-                .is_some_and(|time| time.0.as_second() >= since)
-        })
-        .filter(|entry| {
-            let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-            fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
-        })
-        .max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
-        .and_then(|entry| entry.manager.clone())
 }

@@ -2,16 +2,9 @@
 
 use boatswain::conditions::{self, Verdict};
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Time};
+use scaling::{Contended, Scaled, State};
 
 use crate::api::{PodAutoscaler, PodAutoscalerStatus, reason};
-
-/// A write of the replicas that was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scaling {
-    pub(crate) from: i32,
-    pub(crate) to: i32,
-    pub(crate) at: jiff::Timestamp,
-}
 
 /// What a run found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +13,7 @@ pub(crate) enum Found {
     Missing {
         deleting: bool,
     },
-    Contended {
-        current: i32,
-        rival: Option<String>,
-    },
+    Contended(Contended),
     /// An older PodAutoscaler of this name scales the same Deployment.
     Claimed {
         by: String,
@@ -33,12 +23,22 @@ pub(crate) enum Found {
     },
 }
 
+impl From<State> for Found {
+    fn from(state: State) -> Self {
+        match state {
+            State::InSync => Self::InSync,
+            State::Missing { deleting } => Self::Missing { deleting },
+            State::Contended(contended) => Self::Contended(contended),
+        }
+    }
+}
+
 impl Found {
-    fn verdict(&self, pa: &PodAutoscaler, scaled: Option<Scaling>) -> Verdict {
+    fn verdict(&self, pa: &PodAutoscaler, scaled: Option<Scaled>) -> Verdict {
         let (target, wanted) = (&pa.spec.target_deployment, pa.spec.replicas);
         let (status, reason, message) = match self {
             Self::InSync => match scaled {
-                Some(Scaling { from, to, .. }) => (
+                Some(Scaled { from, to, .. }) => (
                     true,
                     reason::SCALED,
                     format!("Deployment {target} was changed from {from} to {to} replicas"),
@@ -66,16 +66,7 @@ impl Found {
                 (false, reason::CONTENDED, message)
             }
             Self::Refused { why } => (false, reason::REFUSED, why.clone()),
-            Self::Contended { current, rival } => {
-                let rival = rival
-                    .as_deref()
-                    .unwrap_or("someone whose writes carry no field manager");
-                let message = format!(
-                    "{rival} keeps setting Deployment {target} to {current} replicas where {wanted} are wanted; \
-                     this controller has stepped back: let only one of them scale it"
-                );
-                (false, reason::CONTENDED, message)
-            }
+            Self::Contended(contended) => (false, reason::CONTENDED, contended.to_string()),
         };
         Verdict {
             type_: "Synced",
@@ -91,7 +82,7 @@ pub(crate) fn next(
     pa: &PodAutoscaler,
     target: Option<&Deployment>,
     found: &Found,
-    scaled: Option<Scaling>,
+    scaled: Option<Scaled>,
     now: jiff::Timestamp,
 ) -> PodAutoscalerStatus {
     let old = pa.status.clone().unwrap_or_default();
@@ -163,10 +154,14 @@ mod tests {
         let mut pa = pa(3);
         for found in [
             Found::Missing { deleting: false },
-            Found::Contended {
-                current: 2,
+            Found::Contended(Contended {
+                deployment: "web".into(),
                 rival: Some("hpa".into()),
-            },
+                theirs: 2,
+                ours: 3,
+                stepped_back: true,
+                begins: false,
+            }),
             Found::InSync,
         ] {
             let first = next(&pa, None, &found, None, at(100));
@@ -175,8 +170,8 @@ mod tests {
         }
     }
 
-    fn scaling(second: i64) -> Option<Scaling> {
-        Some(Scaling {
+    fn scaling(second: i64) -> Option<Scaled> {
+        Some(Scaled {
             from: 1,
             to: 3,
             at: at(second),

@@ -21,6 +21,9 @@ fn help_names_every_command_and_flag() {
         "--namespace",
         "--embedded",
         "--workers",
+        "--selector",
+        "--resync",
+        "--max-retries",
         "--listen",
         "--log-format",
     ] {
@@ -111,6 +114,37 @@ fn an_unreachable_cluster_is_named_with_its_cause_and_tried_again_and_readiness_
     );
     assert!(page("/healthz").starts_with("HTTP/1.1 200"));
     process.signal("-TERM");
+    assert_eq!(process.ends().0, Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_start_that_hangs_answers_the_first_signal() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (kubeconfig, asked) = (dir.path().join("kubeconfig"), dir.path().join("asked"));
+    // gives no credentials for as long as anybody waits for them
+    let hangs = format!(
+        "touch {}; while kill -0 $PPID; do sleep 0.1; done",
+        asked.display()
+    );
+    let config = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": "http://127.0.0.1:1" } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+        "users": [{ "name": "u", "user": { "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": "sh", "args": ["-c", hangs],
+        } } }],
+    });
+    std::fs::write(&kubeconfig, config.to_string()).expect("written");
+    let mut process = Process::start(binary().args(["run", "--kubeconfig"]).arg(&kubeconfig));
+    while !asked.exists() {
+        let ended = process.child.try_wait().expect("asked");
+        assert_eq!(ended, None, "it has ended");
+        std::thread::yield_now();
+    }
+    process.signal("-TERM");
+    process.says(&["stopped before the start was over"]);
     assert_eq!(process.ends().0, Some(0));
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     state: Mutex<State>,
     log: Mutex<Log>,
+    /// What pods have written, by namespace and name.
+    pod_logs: Mutex<HashMap<(String, String), String>>,
     /// The version at which each collection was last written.
     signals: Mutex<HashMap<Collection, Bell>>,
     /// The version at which anything was last written.
@@ -114,6 +116,16 @@ impl Inner {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pod_logs(&self) -> MutexGuard<'_, HashMap<(String, String), String>> {
+        self.pod_logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a pod has written so far.
+    pub(crate) fn pod_log(&self, namespace: &str, name: &str) -> String {
+        let of = (namespace.to_owned(), name.to_owned());
+        self.pod_logs().get(&of).cloned().unwrap_or_default()
+    }
+
     /// The circumstances of a write by the server itself.
     pub(crate) fn own_write(&self, manager: &str, subresource: &'static str) -> Write {
         Write {
@@ -153,6 +165,7 @@ impl ApiSim {
             faults: Faults::default(),
             state: Mutex::new(state),
             log: Mutex::new(Log::new(options.audit_limit)),
+            pod_logs: Mutex::default(),
             signals: Mutex::default(),
             any: Bell::default(),
             options,
@@ -171,6 +184,14 @@ impl ApiSim {
     /// Requests without a token come from an administrator, unless [`Options::anonymous`] says otherwise.
     pub fn service(&self) -> SimService {
         SimService::new(self.inner.clone())
+    }
+
+    /// Lets the pod called `name` write a line to its log, which is all that anybody can read of it: no container runs here.
+    pub fn write_log(&self, namespace: &str, name: &str, line: &str) {
+        let mut logs = self.inner.pod_logs();
+        let log = logs.entry((namespace.into(), name.into())).or_default();
+        log.push_str(line);
+        log.push('\n');
     }
 
     /// The requests answered so far, oldest first; see [`Options::audit_limit`].

@@ -10,6 +10,7 @@ use boatswain_cache::{
     IndexSpec, Kind, Lister, Live, Predicate, Selection, SelectionError, SharedInformers, View,
 };
 use boatswain_supervision::{Clock, Entropy};
+use kube::core::Selector;
 
 use crate::{
     builder::Watchable,
@@ -38,14 +39,17 @@ use branch::{Hold, branch};
 /// What a controller declares.
 pub(crate) struct Plan {
     name: String,
+    /// What it reconciles.
+    pub(crate) kind: Kind,
     /// The first is of the controller's own kind.
     pub(crate) watches: Vec<WatchPlan>,
     /// What else wakes its keys, by name.
     pub(crate) sources: Vec<(String, MakeOrigin)>,
     pub(crate) concurrency: Option<usize>,
     pub(crate) deadline: Duration,
-    pub(crate) resync: Option<Duration>,
-    pub(crate) retry: RetryPolicy,
+    /// What is said about it; never is said, too.
+    pub(crate) resync: Option<Option<Duration>>,
+    pub(crate) retry: Option<RetryPolicy>,
     pub(crate) ignore_own_writes: bool,
     /// The name its author chose for its finalizer.
     pub(crate) finalizer: Option<String>,
@@ -73,12 +77,13 @@ impl Plan {
     pub(crate) fn new(name: String, own: WatchPlan) -> Self {
         Self {
             name,
+            kind: own.what.all().kind().clone(),
             watches: vec![own],
             sources: Vec::new(),
             concurrency: None,
             deadline: Duration::from_secs(5 * 60),
-            resync: Some(Duration::from_secs(10 * 60)),
-            retry: RetryPolicy::default(),
+            resync: None,
+            retry: None,
             ignore_own_writes: false,
             finalizer: None,
             priority: None,
@@ -92,11 +97,15 @@ impl Plan {
         Finalizer::of(&self.name, self.finalizer.clone(), is_used)
     }
 
-    /// What each watch selects, in their order.
-    fn selections(&self) -> Result<Vec<Selection>, StartError> {
-        let selections = self.watches.iter().map(|WatchPlan { what, .. }| {
-            let cannot = |cause| cannot_select(&self.name, what.all(), cause);
-            what.selection().map_err(cannot)
+    /// What each watch selects, in their order; the first is narrowed by the manager's `selector`, too.
+    fn selections(&self, selector: &Selector) -> Result<Vec<Selection>, StartError> {
+        let selections = self.watches.iter().enumerate();
+        let selections = selections.map(|(place, WatchPlan { what, .. })| {
+            let selection = what.selection().and_then(|selection| match place {
+                0 => narrowed(&selection, |own| own.labels(selector.clone())),
+                _ => Ok(selection),
+            });
+            selection.map_err(|cause| cannot_select(&self.name, what.all(), cause))
         });
         selections.collect()
     }
@@ -121,11 +130,20 @@ pub(crate) struct Yard {
     pub(crate) recorder: Recorder,
     pub(crate) roster: Roster,
     pub(crate) informers: Informers,
-    pub(crate) concurrency: usize,
+    pub(crate) defaults: Defaults,
     pub(crate) grace: Duration,
     pub(crate) closing: Closing,
-    /// Those that have been assembled.
-    pub(crate) controllers: Vec<ControllerHandle>,
+    /// How many have been assembled.
+    pub(crate) assembled: usize,
+}
+
+/// What holds of controllers that say nothing else.
+pub(crate) struct Defaults {
+    pub(crate) concurrency: usize,
+    pub(crate) resync: Option<Duration>,
+    pub(crate) max_retries: u32,
+    /// Narrows what each of them reconciles.
+    pub(crate) selector: Selector,
 }
 
 /// What a controller's reconciler and mappers read from; handed to the closure given to
@@ -303,31 +321,32 @@ impl Runnable {
         &self.plan.name
     }
 
-    /// Whether its reconciles run on the pool.
-    pub(crate) fn offloads(&self) -> bool {
-        self.plan.offload
-    }
-
     /// What the controller must be allowed to do: to read what it watches, to tell of what it reconciles, and what it declares besides.
     ///
     /// # Errors
     ///
     /// When something cannot be selected.
     pub(crate) fn rights(&self) -> Result<Vec<Right>, StartError> {
-        let selections = self.plan.selections()?;
+        // which objects are selected makes no difference
+        let selections = self.plan.selections(&Selector::default())?;
         let watched = selections.iter().map(Right::to_watch);
-        let told = selections.first().map(|own| Right::to_tell_of(own.kind()));
+        let told = Right::to_tell_of(&self.plan.kind);
         let needs = self.plan.needs.iter().cloned();
-        Ok(watched.chain(told).chain(needs).collect())
+        Ok(watched.chain([told]).chain(needs).collect())
     }
 
-    /// Tells `informers` how the controller wants its objects to be kept.
+    /// Tells the informers how the controller wants its objects to be kept.
     ///
     /// # Errors
     ///
     /// When something cannot be selected, or others want it to be kept otherwise.
-    pub(crate) fn declare(&self, informers: &mut Informers) -> Result<(), StartError> {
-        let selections = self.plan.selections()?;
+    pub(crate) fn declare(&self, yard: &mut Yard) -> Result<(), StartError> {
+        let Yard {
+            defaults,
+            informers,
+            ..
+        } = yard;
+        let selections = self.plan.selections(&defaults.selector)?;
         for (watch, selection) in self.plan.watches.iter().zip(selections) {
             if let Some(options) = &watch.what.keep {
                 informers.declare(&self.plan.name, &selection, options)?;
@@ -336,15 +355,19 @@ impl Runnable {
         Ok(())
     }
 
-    /// The controller's branch of the tree.
+    /// The controller, and its branch of the tree.
     ///
     /// # Errors
     ///
-    /// When it reads what it cannot.
-    pub(crate) fn assemble(self, yard: &mut Yard) -> Result<Branch, StartError> {
+    /// When it reads what it cannot, or threads cannot be made.
+    pub(crate) fn assemble(
+        self,
+        yard: &mut Yard,
+    ) -> Result<(ControllerHandle, Branch), StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
-        let selections = plan.selections()?;
+        let resync = plan.resync.unwrap_or(yard.defaults.resync);
+        let selections = plan.selections(&yard.defaults.selector)?;
         let mut wiring = Wiring {
             yard,
             controller: plan.name.clone(),
@@ -361,7 +384,7 @@ impl Runnable {
             }
             let mapping = (watch.mapping)(&mut wiring);
             // the first watch is the controller's own kind
-            let resync = plan.resync.filter(|_| feeds.is_empty());
+            let resync = resync.filter(|_| feeds.is_empty());
             let view = wiring.view(selection);
             let source = informers::name(selection);
             let feed = Feed::new(&view, source, &plan.name, watch.when, mapping, resync);
@@ -379,20 +402,22 @@ impl Runnable {
             return Err(failed);
         }
         let caches: Arc<Vec<_>> = Arc::new(read.into_values().collect());
-        let own = selections.first().map(Selection::kind);
-        let echoes = match own.filter(|_| plan.ignore_own_writes) {
-            Some(kind) => Echoes::of(&kind.group, &kind.plural),
-            None => Echoes::default(),
+        let echoes = match plan.ignore_own_writes {
+            true => Echoes::of(&plan.kind.group, &plan.kind.plural),
+            false => Echoes::default(),
         };
-        let concurrency = plan.concurrency.unwrap_or(yard.concurrency).max(1);
+        let concurrency = plan.concurrency.unwrap_or(yard.defaults.concurrency).max(1);
         let shards = yard.crew.workers.len().min(concurrency).max(1);
         // prepared names must not collide in the tables
         let seed = yard.entropy.next();
         let view = |_| ShardView::new(yard.clock.clone(), seed);
         let views: Vec<_> = (0..shards).map(view).collect();
         let in_flight = InFlight::new(views.clone());
-        let retries = Retries::from(plan.retry);
-        let gate = Gate::new(yard.closing.clone(), &caches);
+        let retries = Retries::from(plan.retry.unwrap_or_else(|| RetryPolicy {
+            max_retries: yard.defaults.max_retries,
+            ..RetryPolicy::default()
+        }));
+        let gate = Gate::new(yard.closing.of_one(), &caches);
         let sick = Arc::new(Sick::default());
         let metrics = ControllerMetrics::new(
             &plan.name,
@@ -403,6 +428,10 @@ impl Runnable {
             concurrency,
             &yard.roster,
         );
+        let pool = match &yard.crew.pool {
+            Some(pool) if plan.offload => Some(pool.handle()?),
+            _ => None,
+        };
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
@@ -426,25 +455,27 @@ impl Runnable {
             _caches: caches,
             gate: gate.clone(),
             sick: sick.clone(),
-            pool: yard.crew.pool.clone().filter(|_| plan.offload),
+            pool,
             priority: plan.priority,
             journals: (0..shards).map(|_| Mutex::default()).collect(),
             heards: Heards::default(),
             first_run: yard.entropy.next(),
         });
         let own = feeds.iter().filter(|feed| feed.is_own());
-        let number = yard.controllers.len();
-        yard.controllers.push(ControllerHandle {
+        let number = yard.assembled;
+        yard.assembled += 1;
+        let handle = ControllerHandle {
             name: core.name.clone(),
             views: views.clone(),
             gate,
+            sick: core.sick.clone(),
             clock: yard.clock.clone(),
             core: Arc::downgrade(&core),
             in_flight: in_flight.clone(),
             quarantines: own
                 .map(|feed: &Arc<Feed>| feed.quarantine.clone())
                 .collect(),
-        });
+        };
         let desks = views.into_iter().enumerate();
         let hold = Hold {
             desks: desks
@@ -457,6 +488,6 @@ impl Runnable {
             crew: yard.crew.watch(number),
             grace: yard.grace,
         };
-        Ok(Arc::new(move || branch(hold.clone())))
+        Ok((handle, Arc::new(move || branch(hold.clone()))))
     }
 }

@@ -7,7 +7,7 @@ use boatswain_cache::{
 };
 use boatswain_workqueue::Lane;
 use futures::Stream;
-use kube::Resource;
+use kube::{Resource, core::DynamicObject};
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -29,6 +29,11 @@ impl<K> Watchable for K where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static
 {
 }
+
+/// What watched objects are read as: a [`Watchable`] type, or [`DynamicObject`] where the kind is known at run time only.
+pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
+
+impl<K> Readable for K where K: DeserializeOwned + Send + Sync + 'static {}
 
 /// A controller in the making. It is handed to [`Manager::with`](crate::Manager::with) once it has a reconciler.
 #[must_use = "a controller does nothing until its reconciler is handed to a manager"]
@@ -105,9 +110,18 @@ impl<K: Watchable> Controller<K> {
 
     /// Runs some keys when an object of kind `W` changes; what follows says which.
     pub fn watches<W: Watchable>(self) -> Watches<K, W> {
+        self.watch(Selection::of::<W>())
+    }
+
+    /// As [`watches`](Self::watches), for a kind that is known at run time only.
+    pub fn watches_kind(self, kind: Kind) -> Watches<K, DynamicObject> {
+        self.watch(Selection::new(kind))
+    }
+
+    fn watch<W>(self, selection: Selection) -> Watches<K, W> {
         Watches {
             controller: self,
-            what: Selected::whole(Selection::of::<W>()),
+            what: Selected::whole(selection),
             when: None,
             _watched: PhantomData,
         }
@@ -164,9 +178,9 @@ impl<K: Watchable> Controller<K> {
         self
     }
 
-    /// How often every key is looked at again although nothing changed, 10 minutes by default. `None` or zero switches it off.
+    /// How often every key is looked at again although nothing changed, [10 minutes](crate::Options::resync) by default. `None` or zero switches it off.
     pub fn resync(mut self, period: impl Into<Option<Duration>>) -> Self {
-        self.plan.resync = period.into().filter(|period| !period.is_zero());
+        self.plan.resync = Some(period.into().filter(|period| !period.is_zero()));
         self
     }
 
@@ -214,7 +228,7 @@ impl<K: Watchable> Controller<K> {
 
     /// How failing keys are retried.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.plan.retry = policy;
+        self.plan.retry = Some(policy);
         self
     }
 
@@ -303,7 +317,7 @@ pub struct Watches<K, W> {
     _watched: PhantomData<fn() -> W>,
 }
 
-impl<K: Watchable, W: Watchable> Watches<K, W> {
+impl<K: Watchable, W: Readable> Watches<K, W> {
     /// Narrows what is watched; called twice, both narrow. See [`Controller::select`].
     ///
     /// ```
@@ -365,8 +379,9 @@ impl<K: Watchable, W: Watchable> Watches<K, W> {
         self,
         reference: impl FnOnce(Kind, Lister<K>) -> Reference + Send + 'static,
     ) -> Controller<K> {
+        let kind = self.controller.plan.kind.clone();
         let mapping = Box::new(move |wiring: &mut Wiring<'_>| {
-            Mapping::Named(reference(Kind::of::<K>(), wiring.own::<K>()))
+            Mapping::Named(reference(kind, wiring.own::<K>()))
         });
         self.mapped(mapping, None)
     }
@@ -432,10 +447,10 @@ mod tests {
     #[test]
     fn a_resync_of_zero_is_none() {
         let plan = Controller::<ConfigMap>::named("c").plan;
-        assert_eq!(plan.resync, Some(Duration::from_secs(600)));
+        assert_eq!(plan.resync, None, "the manager's options say");
         let plan = Controller::<ConfigMap>::named("c")
             .resync(Duration::ZERO)
             .plan;
-        assert_eq!(plan.resync, None);
+        assert_eq!(plan.resync, Some(None));
     }
 }

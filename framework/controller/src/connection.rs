@@ -1,6 +1,7 @@
 //! The actor that finds the API server: says its version when it answers, and in one clear line why it does not.
 
 use std::{
+    ops::RangeInclusive,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -9,6 +10,29 @@ use actix::{Actor, AsyncContext as _, WrapFuture as _};
 use boatswain_supervision::{Clock, Context, Entropy, Link, supervised};
 
 use crate::sync::lock;
+
+/// The oldest and the newest minor version of Kubernetes 1 that this is tested with.
+const TESTED: RangeInclusive<u32> = 20..=36;
+
+/// What is to be said of a server of this version, if anything: `v1.36.2`, or with a vendor's suffix.
+fn doubt(version: &str) -> Option<String> {
+    let numbers = version.strip_prefix('v').unwrap_or(version);
+    let mut numbers = numbers.split('.');
+    let mut number = || -> Option<u32> { numbers.next()?.parse().ok() };
+    let tested = format!("1.{} to 1.{}", TESTED.start(), TESTED.end());
+    match (number(), number()) {
+        (Some(1), Some(minor)) if TESTED.contains(&minor) => None,
+        (Some(1), Some(minor)) if minor < *TESTED.start() => Some(format!(
+            "this server is older than what is tested ({tested}): some of its answers may not be understood"
+        )),
+        (Some(_), Some(_)) => Some(format!(
+            "this server is newer than what is tested ({tested})"
+        )),
+        _ => Some(format!(
+            "the version of this server is not understood; tested are {tested}"
+        )),
+    }
+}
 
 /// What is known of the API server, for readiness and logs.
 #[derive(Clone)]
@@ -95,6 +119,9 @@ async fn probe(connection: Connection, client: kube::Client, clock: Clock, entro
                 Ok(version) => {
                     let version = version.git_version;
                     tracing::info!(address = %connection.address, %version, "connected to the API server");
+                    if let Some(doubt) = doubt(&version) {
+                        tracing::warn!(%version, "{doubt}");
+                    }
                     connection.set(State::Reached(version));
                     return;
                 }
@@ -106,5 +133,35 @@ async fn probe(connection: Connection, client: kube::Client, clock: Clock, entro
         connection.set(State::Failed(cause));
         clock.sleep(entropy.jitter(delay, 0.2)).await;
         delay = (delay * 2).min(Duration::from_secs(30));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_outside_of_what_is_tested_is_doubted() {
+        for version in [
+            "v1.20.15",
+            "v1.36.0",
+            "1.31.4",
+            "v1.28.9-gke.100",
+            "v1.29.3+k3s1",
+        ] {
+            assert_eq!(doubt(version), None, "{version}");
+        }
+        for (version, word) in [
+            ("v1.19.16", "older"),
+            ("v1.99.0", "newer"),
+            ("v2.0.0", "newer"),
+            ("", "not understood"),
+            ("unknown", "not understood"),
+        ] {
+            assert!(
+                doubt(version).is_some_and(|doubt| doubt.contains(word)),
+                "{version}"
+            );
+        }
     }
 }

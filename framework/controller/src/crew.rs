@@ -1,10 +1,15 @@
 //! Which threads actors run on.
 
-use std::io;
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
 
 use actix_rt::Arbiter;
 use boatswain_supervision::Thread;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::sync::lock;
 
 /// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
 const TRIGGERS: usize = 2;
@@ -22,8 +27,8 @@ pub(crate) struct Crew {
     pub(crate) telemetry: Thread,
     /// Nothing may make a renewal late.
     pub(crate) lease: Thread,
-    /// For reconciles that compute, if there are any.
-    pub(crate) pool: Option<Handle>,
+    /// For reconciles that compute; absent where everything runs on one thread.
+    pub(crate) pool: Option<Pool>,
 }
 
 /// The threads of one controller.
@@ -32,6 +37,34 @@ pub(crate) struct Watch {
     /// One per shard at most; shards take turns.
     pub(crate) workers: Vec<Thread>,
     pub(crate) triggers: Thread,
+}
+
+/// Threads for reconciles that compute, one per processor; there are none until the first controller asks for them.
+#[derive(Clone, Default)]
+pub(crate) struct Pool(Arc<Mutex<Option<Runtime>>>);
+
+impl Pool {
+    /// # Errors
+    ///
+    /// When the threads cannot be made.
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        let mut pool = lock(&self.0);
+        if let Some(pool) = &*pool {
+            return Ok(pool.handle().clone());
+        }
+        let made = Builder::new_multi_thread()
+            .thread_name("offload")
+            .enable_all()
+            .build()?;
+        Ok(pool.insert(made).handle().clone())
+    }
+
+    /// Ends the threads, and does not wait for them. A runtime must not be dropped where others run: this comes before the last clone goes.
+    pub(crate) fn end(&self) {
+        if let Some(pool) = lock(&self.0).take() {
+            pool.shutdown_background();
+        }
+    }
 }
 
 /// The arbiters behind a [`Crew`].

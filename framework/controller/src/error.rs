@@ -71,6 +71,9 @@ pub enum StartError {
     /// There is nothing to run.
     #[error("the manager has no controller")]
     NoController,
+    /// There is nothing any more that a controller could be added to.
+    #[error("the manager has ended")]
+    Ended,
     /// The address for metrics and probes is taken or not ours.
     #[error(
         "cannot listen on {address} for metrics and probes: {source}; choose another with --listen"
@@ -103,6 +106,17 @@ pub enum StartError {
     /// An actor failed to start.
     #[error(transparent)]
     Tree(#[from] boatswain_supervision::StartError),
+}
+
+/// Why a controller was not removed in order.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// There is none, or it is being removed.
+    #[error("there is no controller {0:?} to remove")]
+    Unknown(String),
+    /// It is removed but for something that could not be stopped in time.
+    #[error(transparent)]
+    StillRunning(#[from] boatswain_supervision::StillRunning),
 }
 
 /// Why a run ended otherwise than by an orderly stop.

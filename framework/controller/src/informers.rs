@@ -1,7 +1,7 @@
 //! The informers of a manager: one per selection and namespace, however many controllers use it.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -17,7 +17,13 @@ pub(crate) struct Informers {
     shared: SharedInformers,
     namespaces: Vec<String>,
     declared: HashMap<Selection, Declared>,
-    views: BTreeMap<Selection, View>,
+    used: BTreeMap<Selection, Used>,
+}
+
+/// What controllers read.
+struct Used {
+    view: View,
+    controllers: HashSet<String>,
 }
 
 /// How a controller wants objects to be kept.
@@ -35,7 +41,7 @@ impl Informers {
             shared,
             namespaces,
             declared: HashMap::new(),
-            views: BTreeMap::new(),
+            used: BTreeMap::new(),
         }
     }
 
@@ -65,7 +71,10 @@ impl Informers {
                 selection: selection.to_string(),
             });
         }
-        declared.controllers.push(controller.to_owned());
+        // one may be asked again
+        if !declared.controllers.iter().any(|other| other == controller) {
+            declared.controllers.push(controller.to_owned());
+        }
         Ok(())
     }
 
@@ -93,8 +102,9 @@ impl Informers {
                 selection: selection.to_string(),
             });
         }
-        if let Some(view) = self.views.get(selection) {
-            return Ok(view.clone());
+        if let Some(used) = self.used.get_mut(selection) {
+            used.controllers.insert(controller.to_owned());
+            return Ok(used.view.clone());
         }
         let options = declared.map_or_else(StoreOptions::default, |d| d.options.clone());
         let scopes = match selection.scope() {
@@ -105,7 +115,11 @@ impl Informers {
             scope => vec![scope.clone()],
         };
         let view = self.shared.view_with(selection, scopes, &options)?;
-        self.views.insert(selection.clone(), view.clone());
+        let used = Used {
+            view: view.clone(),
+            controllers: HashSet::from([controller.to_owned()]),
+        };
+        self.used.insert(selection.clone(), used);
         Ok(view)
     }
 
@@ -113,9 +127,16 @@ impl Informers {
         self.shared.clone()
     }
 
-    /// All of them; they run while these are kept.
-    pub(crate) fn into_views(self) -> Vec<View> {
-        self.views.into_values().collect()
+    /// Forgets what `controller` declared and reads: an informer runs as long as anybody reads it.
+    pub(crate) fn release(&mut self, controller: &str) {
+        self.declared.retain(|_, declared| {
+            declared.controllers.retain(|other| other != controller);
+            !declared.controllers.is_empty()
+        });
+        self.used.retain(|_, used| {
+            used.controllers.remove(controller);
+            !used.controllers.is_empty()
+        });
     }
 }
 

@@ -33,6 +33,7 @@ mod client;
 pub mod conditions;
 mod connection;
 mod context;
+mod controllers;
 mod crew;
 mod dashboard;
 mod dispatch;
@@ -57,13 +58,11 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(feature = "otel")]
-mod trace;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};
 pub use boatswain_cache::{
-    ConnectOptions, InformerStatus, Key, Layout, Lister, Live, LiveError, Object, Predicate,
+    ConnectOptions, InformerStatus, Key, Kind, Layout, Lister, Live, LiveError, Object, Predicate,
     ReadError, Reference, Scope, Selection, SelectionError, SharedInformer, SharedInformers,
     StoreOptions, Transform, View, ViewError,
 };
@@ -71,18 +70,19 @@ pub use boatswain_cache::{
 pub use boatswain_dashboard::terminal;
 pub use boatswain_supervision::{Clock, Entropy, Exit, StillRunning, TreeSnapshot};
 pub use boatswain_workqueue::{Lane, When, limit};
-pub use builder::{Controller, Watchable, Watches};
+pub use builder::{Controller, Readable, Watchable, Watches};
 pub use client::{ClientError, ClientLimits};
 pub use context::{Context, Namespaced, Writable, key_of};
+pub use controllers::Controllers;
 pub use dispatch::{ControllerHandle, Pace, ParkedKey, Pause, RetryPolicy, Shut};
-pub use error::{RunError, StartError};
+pub use error::{RemoveError, RunError, StartError};
 pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
 pub use finalizer::Cleanup;
 pub use leader::{Fenced, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{
-    DashboardListen, DashboardOptions, LeaderOptions, LogFormat, ManagerArgs, Options,
+    DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, ManagerArgs, Options,
     OptionsError, Span,
 };
 pub use own::OwnerError;

@@ -38,36 +38,6 @@ pub fn init(format: LogFormat, verbosity: u8) {
     let _ = subscriber(format, verbosity).try_init();
 }
 
-/// As [`init`], and with the feature `otel` sends traces where the environment names a collector, until what is returned is dropped.
-pub(crate) fn start(format: LogFormat, verbosity: u8, service: &str) -> Logs {
-    #[cfg(feature = "otel")]
-    {
-        let traces = crate::trace::Traces::of_environment(service);
-        let (traces, failed) = match traces {
-            Ok(traces) => (traces, None),
-            Err(error) => (None, Some(error)),
-        };
-        let layer = traces.as_ref().map(crate::trace::Traces::layer);
-        let _ = subscriber(format, verbosity).with(layer).try_init();
-        if let Some(error) = failed {
-            tracing::error!("{error}");
-        }
-        Logs { _traces: traces }
-    }
-    #[cfg(not(feature = "otel"))]
-    {
-        let _ = service;
-        init(format, verbosity);
-        Logs {}
-    }
-}
-
-/// What is sent beside logs, for as long as it is kept.
-pub(crate) struct Logs {
-    #[cfg(feature = "otel")]
-    _traces: Option<crate::trace::Traces>,
-}
-
 fn subscriber(
     format: LogFormat,
     verbosity: u8,

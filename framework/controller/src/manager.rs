@@ -5,7 +5,13 @@ mod links;
 mod rights;
 mod tree;
 
-use std::{collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc};
+use std::{
+    collections::HashSet,
+    future::Future,
+    net::TcpListener,
+    process::ExitCode,
+    sync::{Arc, Mutex},
+};
 
 use boatswain_cache::{InformerOptions, SharedInformers};
 use boatswain_supervision::{Clock, Entropy, Tree, TreeOptions};
@@ -16,11 +22,12 @@ use links::Links;
 use tree::{Parts, blocked, root};
 
 use crate::{
-    assemble::{Runnable, Yard},
+    assemble::{Defaults, Runnable, Yard},
     connection::Connection,
-    crew::Crew,
-    dashboard::Deck,
-    dispatch::{Closing, ControllerHandle},
+    controllers::{Berths, Deck, Muster},
+    crew::{Crew, Pool},
+    dashboard::Lookout,
+    dispatch::Closing,
     error::{RunError, StartError},
     informers::{self, Informers},
     leader::{Leadership, LeaseOptions, Role},
@@ -84,8 +91,7 @@ impl Manager {
     /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
-        let service = self.controllers.first().map_or("boatswain", Runnable::name);
-        let _logs = logging::start(self.options.log_format, self.options.verbosity, service);
+        logging::init(self.options.log_format, self.options.verbosity);
         match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -129,14 +135,15 @@ impl Manager {
                     let _ = stopped.await;
                     "the handle"
                 };
-                let started = |observer: &Observer| {
-                    let _ = started.send(observer.clone());
+                let started = |running: &Running| {
+                    let _ = started.send((running.observer().clone(), running.controllers()));
                 };
                 run_to_end(self, connect, || Ok(stop), started)
             })?;
         match answer.recv() {
-            Ok(observer) => Ok(Handle {
+            Ok((observer, controllers)) => Ok(Handle {
                 observer,
+                controllers,
                 stop: Some(stop),
                 thread: Some(thread),
             }),
@@ -193,7 +200,7 @@ fn run_to_end<S: Future<Output = &'static str>>(
     manager: Manager,
     connect: Option<Connect>,
     stop: impl FnOnce() -> std::io::Result<S>,
-    started: impl FnOnce(&Observer),
+    started: impl FnOnce(&Running),
 ) -> Result<(), RunError> {
     let entropy = Entropy::from_os();
     let leadership = manager.leadership(&entropy)?;
@@ -223,31 +230,35 @@ fn run_to_end<S: Future<Output = &'static str>>(
     let shards = std::thread::available_parallelism()
         .map_or(1, std::num::NonZero::get)
         .min(options.workers);
-    let offloads = controllers.iter().any(Runnable::offloads);
-    let pool = offloads.then(|| {
-        let mut pool = tokio::runtime::Builder::new_multi_thread();
-        pool.thread_name("offload").enable_all().build()
-    });
-    let pool = pool.transpose().map_err(threads)?;
+    let pool = Pool::default();
     let system = actix_rt::System::new();
     let ended = system.block_on(async {
         let stop = stop().map_err(threads)?;
+        tokio::pin!(stop);
         let clock = Clock::system();
-        let links = match connect {
-            Some(connect) => {
-                let _io = io.enter();
-                Links::over(connect(), leadership, &clock)
+        let links = async {
+            match connect {
+                Some(connect) => {
+                    let _io = io.enter();
+                    Ok(Links::over(connect(), leadership, &clock))
+                }
+                None => {
+                    let runtimes = [io.handle().clone(), own.handle().clone()];
+                    Links::to_cluster(options.clone(), leadership, clock.clone(), runtimes).await
+                }
             }
-            None => {
-                Links::to_cluster(&options, leadership, &clock, [io.handle(), own.handle()]).await?
-            }
+        };
+        let links = tokio::select! {
+            biased;
+            why = &mut stop => return given_up(why),
+            links = links => links?,
         };
         let bridge = match &options.dashboard {
             Some(dashboard) => Bridge::open(dashboard)?,
             None => None,
         };
         let (mut crew, arbiters) = Crew::hire(shards);
-        crew.pool = pool.as_ref().map(|pool| pool.handle().clone());
+        crew.pool = Some(pool.clone());
         let launch = Launch {
             links,
             clock,
@@ -256,8 +267,12 @@ fn run_to_end<S: Future<Output = &'static str>>(
             listener,
             bridge,
         };
-        let running = launch.launch(options, controllers).await?;
-        started(running.observer());
+        let running = tokio::select! {
+            biased;
+            why = &mut stop => return given_up(why),
+            running = launch.launch(options, controllers) => running?,
+        };
+        started(&running);
         let ended = running.until(stop).await;
         // a thread that is blocked cannot be waited for
         if !matches!(ended, Err(RunError::StillRunning(_))) {
@@ -265,12 +280,16 @@ fn run_to_end<S: Future<Output = &'static str>>(
         }
         ended
     });
-    if let Some(pool) = pool {
-        pool.shutdown_background();
-    }
+    pool.end();
     io.shutdown_background();
     own.shutdown_background();
     ended
+}
+
+/// A stop that is asked for before anything runs.
+fn given_up(why: &str) -> Result<(), RunError> {
+    tracing::info!(why, "stopped before the start was over");
+    Ok(())
 }
 
 /// What a tree is launched with.
@@ -326,7 +345,7 @@ impl Launch {
         );
         let roster = Roster::default();
         register_controllers(&roster, &clock, &telemetry.registry)?;
-        let mut yard = Yard {
+        let yard = Yard {
             client: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -334,23 +353,29 @@ impl Launch {
             recorder: recorder.clone(),
             roster: roster.clone(),
             informers: Informers::new(shared.clone(), options.namespaces),
-            concurrency: options.workers,
+            defaults: Defaults {
+                concurrency: options.workers,
+                resync: options.resync,
+                max_retries: options.max_retries,
+                selector: options.selector,
+            },
             grace: options.grace,
             closing: closing.clone(),
-            controllers: Vec::new(),
+            assembled: 0,
         };
-        for controller in &controllers {
-            controller.declare(&mut yard.informers)?;
-        }
-        let branches: Vec<_> = controllers
-            .into_iter()
-            .map(|c| c.assemble(&mut yard))
-            .collect::<Result<_, _>>()?;
-        let controllers: Arc<[ControllerHandle]> = yard.controllers.into();
+        let deck = Arc::new(Deck {
+            yard: Mutex::new(yard),
+            berths: Berths::default(),
+            muster: Muster::default(),
+            leadership: leader.as_ref().map(|leader| leader.leadership.clone()),
+            clock: clock.clone(),
+        });
+        deck.assemble_all(controllers)?;
+        let controllers = deck.muster.clone();
         if let Some(Leader { leadership, .. }) = &leader {
             let (led, recording) = (controllers.clone(), recorder.clone());
             leadership.follow(move |role| {
-                led.iter().for_each(|c| c.play(role));
+                led.play(role);
                 match role {
                     Role::Standby => recording.stand_by(),
                     Role::Leader(_) => recording.lead(),
@@ -362,7 +387,6 @@ impl Launch {
                 .add("lease", move || stuck.check(boot.boot()));
             register_leadership(leadership, &telemetry.registry)?;
         }
-        let used = yard.informers.into_views();
         let connection = Connection::new(&address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
@@ -371,6 +395,8 @@ impl Launch {
         let checked = shared.clone();
         let checks = informers::checks(move || checked.cores(), clock.clone());
         telemetry.ready.add_all(checks);
+        let checked = controllers.clone();
+        telemetry.ready.add_all(move || checked.check());
         register_recorder(&recorder, &telemetry.registry)?;
         register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
@@ -378,6 +404,7 @@ impl Launch {
             events,
             leader: leader.clone(),
             controllers: controllers.clone(),
+            berths: deck.berths.clone(),
             telemetry: telemetry.clone(),
             recorder,
             connection,
@@ -387,7 +414,7 @@ impl Launch {
             bridge: bridge.clone(),
             clock: clock.clone(),
         };
-        let root = root(parts, branches);
+        let root = root(parts);
         let tree = Tree::start(
             root,
             TreeOptions {
@@ -409,13 +436,13 @@ impl Launch {
         };
         if let Some(bridge) = &bridge {
             let operator = tree.operator().clone();
-            let deck = Deck::new(observer.clone(), operator, roster);
-            bridge.dashboard.attach(Arc::new(deck));
+            let lookout = Lookout::new(observer.clone(), operator, roster);
+            bridge.dashboard.attach(Arc::new(lookout));
         }
         Ok(Running {
             tree,
             observer,
-            _informers: used,
+            deck,
             closing,
             grace: options.grace,
         })

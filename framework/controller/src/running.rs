@@ -2,11 +2,12 @@
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
-use boatswain_cache::{InformerStatus, SharedInformers, View};
+use boatswain_cache::{InformerStatus, SharedInformers};
 use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
 use prometheus::TextEncoder;
 
 use crate::{
+    controllers::{Controllers, Deck, Muster},
     dispatch::{Closing, ControllerHandle, ParkedKey},
     error::{RunError, StartError},
     leader::{Leadership, LeaseStatus},
@@ -26,26 +27,26 @@ pub struct Observer {
     pub(crate) clock: Clock,
     pub(crate) telemetry: Telemetry,
     pub(crate) informers: SharedInformers,
-    pub(crate) controllers: Arc<[ControllerHandle]>,
+    pub(crate) controllers: Muster,
     pub(crate) leadership: Option<Leadership>,
     pub(crate) dashboard: Option<SocketAddr>,
 }
 
 impl Observer {
-    /// The controllers of the manager.
-    pub fn controllers(&self) -> &[ControllerHandle] {
-        &self.controllers
+    /// The controllers that there are.
+    pub fn controllers(&self) -> Vec<ControllerHandle> {
+        self.controllers.all()
     }
 
     /// The controller called `name`, to look after its keys.
-    pub fn controller(&self, name: &str) -> Option<&ControllerHandle> {
-        self.controllers.iter().find(|c| c.name() == name)
+    pub fn controller(&self, name: &str) -> Option<ControllerHandle> {
+        self.controllers.find(name)
     }
 
     /// The keys of the controller called `name` that are parked.
     pub fn parked(&self, name: &str) -> Vec<ParkedKey> {
         let controller = self.controller(name);
-        controller.map_or_else(Vec::new, ControllerHandle::parked)
+        controller.map_or_else(Vec::new, |controller| controller.parked())
     }
 
     /// What is known of the lease that replicas are elected by; `None` where none are.
@@ -85,25 +86,6 @@ impl Observer {
         self.informers.status(self.clock.now())
     }
 
-    /// Waits until reconciles that run away from the tree are over: it has cancelled them, so that each is at its next await.
-    async fn wait_offloaded(&self) -> Result<(), StillRunning> {
-        let left = || {
-            let left = self.controllers.iter().flat_map(|controller| {
-                let running = controller.in_flight.running().into_iter();
-                running.map(|(key, _)| format!("root/controllers/{}: {key}", controller.name()))
-            });
-            left.collect::<Vec<_>>()
-        };
-        let end = self.clock.now() + OFFLOAD_MARGIN;
-        while !left().is_empty() && self.clock.now() < end {
-            self.clock.sleep(OFFLOAD_MARGIN / 100).await;
-        }
-        match left() {
-            paths if paths.is_empty() => Ok(()),
-            paths => Err(StillRunning { paths }),
-        }
-    }
-
     /// Kills the actor at `path` of the tree, as a defect would, and leaves the rest to its supervisor. False if there is none.
     #[cfg(feature = "testing")]
     pub fn kill(&self, path: &str) -> bool {
@@ -111,12 +93,34 @@ impl Observer {
     }
 }
 
+/// Waits until reconciles of `controllers` that run away from the tree are over: it has cancelled them, so that each is at its next await.
+pub(crate) async fn wait_offloaded(
+    controllers: &[ControllerHandle],
+    clock: &Clock,
+) -> Result<(), StillRunning> {
+    let left = || {
+        let left = controllers.iter().flat_map(|controller| {
+            let running = controller.in_flight.running().into_iter();
+            running.map(|(key, _)| format!("root/controllers/{}: {key}", controller.name()))
+        });
+        left.collect::<Vec<_>>()
+    };
+    let end = clock.now() + OFFLOAD_MARGIN;
+    while !left().is_empty() && clock.now() < end {
+        clock.sleep(OFFLOAD_MARGIN / 100).await;
+    }
+    match left() {
+        paths if paths.is_empty() => Ok(()),
+        paths => Err(StillRunning { paths }),
+    }
+}
+
 /// A manager that runs on this thread. Dropping it kills all of its actors.
 pub struct Running {
     pub(crate) tree: Tree,
     pub(crate) observer: Observer,
-    /// They run while these are kept.
-    pub(crate) _informers: Vec<View>,
+    /// Everything that controllers read runs while this is kept.
+    pub(crate) deck: Arc<Deck>,
     pub(crate) closing: Closing,
     pub(crate) grace: Duration,
 }
@@ -125,6 +129,13 @@ impl Running {
     /// What it shows.
     pub fn observer(&self) -> &Observer {
         &self.observer
+    }
+
+    /// Adds and removes controllers.
+    pub fn controllers(&self) -> Controllers {
+        Controllers {
+            deck: Arc::downgrade(&self.deck),
+        }
     }
 
     /// Waits until the tree gives up: a framework actor failed too often.
@@ -148,7 +159,7 @@ impl Running {
     pub async fn stop(self) -> Result<(), StillRunning> {
         self.closing.begin(self.observer.clock.now() + self.grace);
         self.tree.stop(self.grace + STOP_MARGIN).await?;
-        self.observer.wait_offloaded().await
+        wait_offloaded(&self.observer.controllers(), &self.observer.clock).await
     }
 
     pub(crate) async fn until(
@@ -173,6 +184,7 @@ impl Running {
 /// A manager that runs on threads of its own. Dropping it asks the manager to stop and does not wait.
 pub struct Handle {
     pub(crate) observer: Observer,
+    pub(crate) controllers: Controllers,
     pub(crate) stop: Option<tokio::sync::oneshot::Sender<()>>,
     pub(crate) thread: Option<std::thread::JoinHandle<Result<(), RunError>>>,
 }
@@ -181,6 +193,11 @@ impl Handle {
     /// What it shows.
     pub fn observer(&self) -> &Observer {
         &self.observer
+    }
+
+    /// Adds and removes controllers.
+    pub fn controllers(&self) -> &Controllers {
+        &self.controllers
     }
 
     /// Stops in order and waits for the end, which takes up to the grace period. Blocks the calling thread.

@@ -87,7 +87,6 @@ fn doer() -> Controller<ConfigMap> {
 async fn start(stage: &Stage, controller: Controller<ConfigMap>) -> (Running, ControllerHandle) {
     let running = stage.start(controller.reconciler(|_| Doer)).await;
     let handle = running.observer().controller("doer").expect("it is there");
-    let handle = handle.clone();
     (running, handle)
 }
 
@@ -456,7 +455,7 @@ fn an_object_that_does_not_decode_is_said_to_and_where() {
             .start(controller.reconcile_with(Arc::new(()), run))
             .await;
         let handle = running.observer().controller("doer").expect("it is there");
-        let broken = told(&stage, handle, "broken").await;
+        let broken = told(&stage, &handle, "broken").await;
         match &broken.now {
             Doing::Undecodable { reason, .. } => {
                 assert!(reason.contains("data.value"), "{reason}");

@@ -1,12 +1,15 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
+mod comings;
 mod crashes;
 mod events;
 mod explain;
 mod finalizers;
+mod fleet;
 mod guarantees;
 mod isolation;
 mod leadership;
+mod lessons;
 mod parking;
 mod pauses;
 mod predicates;
@@ -75,7 +78,10 @@ impl Stage {
     }
 
     async fn start_with(&self, options: Options, controller: boatswain::Runnable) -> Running {
-        let manager = Manager::new(options).with(controller);
+        self.manage(Manager::new(options).with(controller)).await
+    }
+
+    async fn manage(&self, manager: Manager) -> Running {
         let (clock, entropy) = (self.clock.clone(), self.options.entropy.clone());
         manager
             .start(self.client.clone(), clock, entropy)

@@ -10,12 +10,13 @@ use boatswain::{Context, Controller, Outcome, Reconciler, Runnable};
 use boatswain_tests::{
     Crew, Proxy, Space, World,
     audit::{replicas_written, scale_writes},
-    autoscaler, deployment, eventually, redirected,
+    autoscaler, deployment, eventually, install, redirected,
 };
 use futures::{StreamExt as _, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    Api, Client, CustomResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use podautoscaler::api::PodAutoscaler;
 use serde_json::json;
@@ -248,5 +249,57 @@ pub(crate) async fn an_expired_watch_relists_and_unchanged_keys_do_not_run(world
             name(i)
         );
     }
+    crew.stop().await;
+}
+
+pub(crate) async fn a_kind_that_is_deleted_and_comes_back_is_worked_on_again(world: &World) {
+    let client = world.client().await;
+    let space = Space::create(&client, "kind").await;
+    space.deploy("web", 1).await;
+    space.autoscale("web", 2).await;
+    let crew = Crew::podautoscaler(world, &space).await;
+    space.has_replicas("web", 2).await;
+    space.is_synced("web", 2).await;
+
+    let kinds = Api::<CustomResourceDefinition>::all(client.clone());
+    let name = PodAutoscaler::crd_name();
+    let deleted = kinds.delete(name, &DeleteParams::default()).await;
+    deleted.expect("deleted");
+    eventually("the kind is gone", async || {
+        match kinds.get_opt(name).await {
+            Ok(None) => Ok(()),
+            other => Err(other.map(|kind| kind.is_some())),
+        }
+    })
+    .await;
+    eventually("readiness names the kind that is missing", async || {
+        let (_, page) = crew.observer().ready();
+        let named = |line: &str| line.starts_with("[-]") && line.contains("podautoscalers");
+        if page.lines().any(named) {
+            Ok(())
+        } else {
+            Err(page)
+        }
+    })
+    .await;
+    assert_eq!(
+        space.replicas("web").await,
+        Some(2),
+        "a workload went with its kind"
+    );
+
+    install::<PodAutoscaler>(&client).await;
+    let wish = autoscaler("web", "web", 4);
+    eventually("an object of the kind is made", async || {
+        let made = space
+            .autoscalers()
+            .create(&PostParams::default(), &wish)
+            .await;
+        made.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    space.has_replicas("web", 4).await;
+    space.is_synced("web", 4).await;
+    crew.ready().await;
     crew.stop().await;
 }

@@ -248,7 +248,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
 ) {
     let space = stocked(world, "rights", &["a"]).await;
     let proxy = Proxy::before(world.address()).await.expect("a proxy");
-    world.let_view(&space).await;
+    space.let_view().await;
     let mirror = Mirror::start(
         world.viewer_kubeconfig(),
         Some(proxy.address()),
@@ -259,7 +259,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
     mirror.is_as(&space.config_maps()).await;
     mirror.heard();
 
-    world.let_view_no_more(&space).await;
+    space.let_no_more().await;
     eventually("the missing right is named", async || {
         // servers let an open watch go on, and learn of rights a moment late
         if mirror.core().fresh() {
@@ -277,7 +277,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
     assert!(mirror.core().synced(), "what was known can be read");
     assert_eq!(mirror.heard(), Vec::<String>::new());
 
-    world.let_view(&space).await;
+    space.let_view().await;
     mirror.is_as(&space.config_maps()).await;
     assert_eq!(mirror.heard(), ["updated a"]);
     assert_eq!(mirror.core().degraded(), None);

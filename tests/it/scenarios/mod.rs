@@ -1,8 +1,11 @@
 //! What is played on every API server. Each body is one fact; the tests around it bear its name.
 
 pub(crate) mod chaos;
+pub(crate) mod fixing;
 pub(crate) mod mirror;
 pub(crate) mod ownership;
+pub(crate) mod pods;
+pub(crate) mod processes;
 pub(crate) mod replicas;
 pub(crate) mod rights;
 pub(crate) mod scaling;
@@ -24,13 +27,31 @@ macro_rules! tests {
             a_storm_of_conflicts_costs_no_extra_accepted_write,
             of_two_podautoscalers_for_one_deployment_only_the_older_scales,
             invalid_specs_are_refused_by_the_schema);
+        scenarios::tests!(@each $shared; fixing:
+            an_annotation_is_followed_and_left_when_it_goes,
+            a_malformed_annotation_is_left_alone_and_told_once,
+            two_controllers_that_disagree_both_say_so_and_one_steps_back);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
         scenarios::tests!(@each $shared; replicas:
             of_two_replicas_one_works_and_the_other_follows);
+        scenarios::tests!(@each $shared; processes:
+            a_leader_that_is_killed_is_followed_by_the_first_look_after_its_lease,
+            a_leader_that_stood_still_for_longer_than_its_lease_writes_nothing_when_it_goes_on,
+            a_lease_deleted_by_hand_lets_no_two_write,
+            a_lease_stolen_by_hand_is_respected_and_followed,
+            a_rival_that_takes_the_lease_during_its_release_keeps_it,
+            a_rolling_restart_under_load_loses_nothing_and_logs_no_error,
+            machines_that_have_run_for_different_times_follow_each_other,
+            a_rival_whose_clock_is_hours_off_is_left_alone_as_long_as_it_renews);
+        scenarios::tests!(@each $lent; processes:
+            a_server_that_is_away_for_longer_than_the_lease_is_worked_with_by_one_when_it_is_back);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
-            the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named);
+            the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named,
+            what_is_asked_for_while_rights_are_missing_is_done_when_they_return);
+        scenarios::tests!(@each $shared; pods:
+            in_a_pod_everything_is_found_and_a_rotated_token_is_used);
         scenarios::tests!(@each $shared; mirror:
             a_consistent_list_comes_in_pages,
             lists_are_streamed_where_the_server_can_and_read_in_pages_where_it_cannot,
@@ -48,6 +69,8 @@ macro_rules! tests {
             a_server_that_is_killed_and_comes_back_is_followed_without_telling_anything_twice,
             what_a_lost_history_hides_is_told_by_its_outcome,
             a_server_restored_from_a_backup_begins_a_new_history);
+        scenarios::tests!(@each $lent; chaos:
+            a_kind_that_is_deleted_and_comes_back_is_worked_on_again);
         scenarios::tests!(@each $fresh; chaos:
             a_killed_server_loses_no_change_of_two_hundred,
             an_expired_watch_relists_and_unchanged_keys_do_not_run);

@@ -6,7 +6,7 @@ use boatswain::{LeaderOptions, Manager, Options, Rights, Rule, Verb};
 use boatswain_tests::{Crew, Space, World, acting_as, client_of, eventually};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
-use podautoscaler::Install;
+use packaging::Install;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -34,6 +34,14 @@ pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_for
         })
         .await;
     }
+    let (_, page) = crew.observer().ready();
+    let degraded = page
+        .lines()
+        .find(|line| line.starts_with("[-]controller/podautoscaler failed"));
+    assert!(
+        degraded.is_some_and(|line| line.contains("forbidden")),
+        "{page}"
+    );
     // the manager goes on: nothing has escalated
     assert!(
         crew.observer()
@@ -41,6 +49,43 @@ pub(crate) async fn a_user_without_rights_is_told_which_verb_and_resource_is_for
             .find("root/informers")
             .is_some_and(|node| node.restarts == 0)
     );
+    crew.stop().await;
+}
+
+pub(crate) async fn what_is_asked_for_while_rights_are_missing_is_done_when_they_return(
+    world: &World,
+) {
+    let space = Space::create(&world.client().await, "rights").await;
+    space.let_work().await;
+    space.deploy("web", 1).await;
+    space.autoscale("web", 2).await;
+    let controllers = vec![podautoscaler::controller()];
+    let crew = Crew::start(world.viewer_kubeconfig(), Some(&space), controllers).await;
+    space.has_replicas("web", 2).await;
+    space.is_synced("web", 2).await;
+
+    space.let_no_more().await;
+    let failed = || crew.metric("controller_reconcile_total", &["result=\"error\""]);
+    eventually("a run is refused", async || {
+        if failed() > 0.0 {
+            return Ok(());
+        }
+        // servers learn of rights a moment late
+        let other = if space.replicas("web").await == Some(3) {
+            4
+        } else {
+            3
+        };
+        space.ask_for("web", other).await;
+        Err("everything is allowed still")
+    })
+    .await;
+    space.ask_for("web", 5).await;
+    space.let_work().await;
+    space.has_replicas("web", 5).await;
+    space.is_synced("web", 5).await;
+    assert_eq!(crew.observer().parked("podautoscaler").len(), 0);
+    crew.ready().await;
     crew.stop().await;
 }
 
@@ -59,11 +104,13 @@ impl Account {
     async fn installed(world: &World) -> Self {
         let space = Space::create(&world.client().await, "rights").await;
         let install = Install {
-            namespace: space.name.clone(),
+            namespace: Some(space.name.clone()),
             work_in: vec![space.name.clone()],
             ..Install::default()
         };
-        let text = podautoscaler::manifests(&install).expect("manifests");
+        let text = podautoscaler::PROGRAM
+            .manifests(&install)
+            .expect("manifests");
         let post = PostParams::default();
         for document in text.split("---\n") {
             let object: Value = serde_saphyr::from_str(document).expect("YAML");

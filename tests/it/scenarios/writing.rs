@@ -216,7 +216,7 @@ impl Reconciler<ConfigMap> for Chatter {
 
 pub(crate) async fn a_controller_that_may_not_write_events_works_and_counts_them(world: &World) {
     let space = Space::create(&world.client().await, "mute").await;
-    world.let_view(&space).await;
+    space.let_view().await;
     let chatter = Controller::<ConfigMap>::named("chatter").reconciler(|_| Chatter);
     let crew = Crew::start(world.viewer_kubeconfig(), Some(&space), vec![chatter]).await;
     crew.ready().await;
@@ -237,5 +237,5 @@ pub(crate) async fn a_controller_that_may_not_write_events_works_and_counts_them
     crew.stop().await;
     let left = events(&space, &space.name, "text").await;
     assert!(left.is_empty(), "{left:?}");
-    world.let_view_no_more(&space).await;
+    space.let_no_more().await;
 }

@@ -1,11 +1,14 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
+
+use packaging::{Install, minor};
+use serde_json::{Value, json};
 
 use super::*;
 
 fn install() -> Install {
     Install {
-        namespace: "ops".into(),
-        image: "podautoscaler:test".into(),
+        namespace: Some("ops".into()),
+        image: Some("podautoscaler:test".into()),
         ..Install::default()
     }
 }
@@ -17,7 +20,7 @@ fn parsed(text: &str) -> Vec<Value> {
 }
 
 fn documents_of(install: &Install) -> Vec<Value> {
-    parsed(&manifests(install).expect("manifests"))
+    parsed(&PROGRAM.manifests(install).expect("manifests"))
 }
 
 fn of_kind<'a>(documents: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -169,7 +172,7 @@ fn the_disruption_budget_is_of_a_version_that_the_server_has() {
 
 #[test]
 fn a_kustomize_base_holds_what_the_stream_holds() {
-    let files = kustomize(&install().site()).expect("files");
+    let files = PROGRAM.kustomize(&install()).expect("files");
     let base: Value = serde_saphyr::from_str(&files[0].1).expect("YAML");
     let listed: Vec<_> = base["resources"]
         .as_array()
@@ -195,9 +198,9 @@ fn the_folders_for_kustomize_and_helm_are_current() {
     let folders = [
         (
             "kustomize",
-            kustomize(&Install::default().site()).expect("files"),
+            PROGRAM.kustomize(&Install::default()).expect("files"),
         ),
-        ("helm/podautoscaler", helm::chart().expect("files")),
+        ("helm/podautoscaler", PROGRAM.chart().expect("files")),
     ];
     for (folder, files) in folders {
         for (name, text) in files {

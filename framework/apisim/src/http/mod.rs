@@ -5,6 +5,7 @@ mod discovery;
 mod media;
 mod messages;
 mod openapi;
+mod pods;
 mod protobuf;
 mod reading;
 mod review;

@@ -1,5 +1,7 @@
 //! Requests that show objects.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{answer::Answer, media::Form, route::Target, service::Asked};
@@ -135,15 +137,26 @@ fn get(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Failur
             .with(|state| state.scale(served, &target.namespace, &target.name))
             .map(|scale| Answer::formed(200, form, &scale));
     }
-    let key = place(served, &target.namespace, &target.name);
-    let found = asked
-        .inner
-        .with(|state| state.store.get(&served.collection, &key).cloned());
-    let object = found.ok_or_else(|| Failure::not_found(served, &target.name))?;
+    let object = find(asked, served, &target.namespace, &target.name)?;
     Ok(one(asked, served, &object, 200, form))
 }
 
-fn number(asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
+/// # Errors
+/// When there is no such object.
+pub(super) fn find(
+    asked: &Asked<'_>,
+    served: &Served,
+    namespace: &str,
+    name: &str,
+) -> Result<Arc<Object>, Failure> {
+    let key = place(served, namespace, name);
+    let found = asked
+        .inner
+        .with(|state| state.store.get(&served.collection, &key).cloned());
+    found.ok_or_else(|| Failure::not_found(served, name))
+}
+
+pub(super) fn number(asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
     let parse = |text: &str| {
         text.parse().map_err(|_| {
             Failure::bad_request(format!(

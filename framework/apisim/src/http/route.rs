@@ -106,6 +106,7 @@ pub(super) fn find(path: &str, registry: &Registry) -> Route {
         "status" => served.status,
         "scale" => served.scale.is_some(),
         "finalize" => served.plural == "namespaces" && served.group.is_empty(),
+        "log" | "eviction" => served.plural == "pods" && served.group.is_empty(),
         _ => false,
     };
     if known && tail.len() <= 2 {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{
     answer::Answer,
-    discovery, media, reading, review,
+    discovery, media, pods, reading, review,
     route::{self, Query, Route},
     stream, writing,
 };
@@ -96,7 +96,7 @@ impl SimService {
         else {
             return Ok(Answer::from(Failure::method_not_allowed()).response);
         };
-        if attributes.verb == "create" {
+        if attributes.verb == "create" && attributes.subresource.is_empty() {
             attributes.name = review::name_in(text(header::CONTENT_TYPE), &body);
         }
         let mut refused = match user {
@@ -203,6 +203,9 @@ impl Asked<'_> {
         let form = media::form(self.accept)?;
         if review::is_review(&target.served) {
             return review::answer(self, target);
+        }
+        if let Some(answer) = pods::answer(self, target, &form) {
+            return answer;
         }
         match self.attributes.verb {
             "watch" => stream::open(self, target, form),

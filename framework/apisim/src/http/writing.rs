@@ -186,13 +186,23 @@ fn delete(asked: &Asked<'_>, target: &Target, form: &Form) -> Result<Answer, Fai
     if !target.subresource.is_empty() {
         return Err(Failure::method_not_allowed());
     }
+    let (deletion, dry_run) = deletion(asked)?;
+    remove(asked, target, form, &deletion, dry_run)
+}
+
+/// Deletes the object that is named.
+pub(super) fn remove(
+    asked: &Asked<'_>,
+    target: &Target,
+    form: &Form,
+    deletion: &Deletion,
+    dry_run: bool,
+) -> Result<Answer, Failure> {
     let served = &target.served;
     let mut write = write_of(asked, target)?;
-    let (deletion, dry_run) = deletion(asked)?;
     write.dry_run |= dry_run;
-    let act = |state: &mut State| {
-        state.delete(served, &target.namespace, &target.name, &deletion, &write)
-    };
+    let act =
+        |state: &mut State| state.delete(served, &target.namespace, &target.name, deletion, &write);
     let (before, deleted) = carry_out(asked, target, act)?;
     let (answer, object) = match deleted {
         Deleted::Marked(object) => (one(asked, served, &object, 200, form), object),

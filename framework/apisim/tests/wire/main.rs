@@ -7,5 +7,6 @@ mod faults;
 mod http;
 mod lists;
 mod objects;
+mod pods;
 mod scene;
 mod watches;

@@ -50,7 +50,11 @@ pub(super) fn branch(
             core.sick.attach(children.link().clone());
             let (gate, sick) = (core.gate.clone(), core.sick.clone());
             children.link().report("health", move || sick.fact());
+            let caches = core.gate.clone();
             children.link().report("gate", move || gate.fact());
+            children
+                .link()
+                .report("caches", move || caches.cache_troubles().into());
             let limiter = Mailbox::<LimiterActor>::new();
             let (own, known) = (limiter.address(), desks.clone());
             children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {

@@ -11,7 +11,6 @@ use boatswain_supervision::Clock;
 use http::{Method, Request, Response};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
-use tracing::{Instrument as _, Span};
 
 use super::{BoxFuture, sent};
 use crate::{
@@ -167,13 +166,12 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (request, span) = traced(request);
         let MeasureLayer { requests, clock } = self.layer.clone();
         let inner = self.inner.clone();
         Box::pin(async move {
             let method = request.method().clone();
             let begun = clock.now();
-            let answer = sent(inner, request).instrument(span).await;
+            let answer = sent(inner, request).await;
             let code = answer
                 .as_ref()
                 .map_or(NO_ANSWER, |answer| answer.status().as_u16());
@@ -181,22 +179,4 @@ where
             answer
         })
     }
-}
-
-/// The request with the trace it belongs to, and its part of that.
-#[cfg(feature = "otel")]
-fn traced(mut request: Request<Body>) -> (Request<Body>, Span) {
-    let span = tracing::info_span!(
-        "request",
-        otel.kind = "client",
-        http.request.method = %request.method(),
-        url.path = request.uri().path(),
-    );
-    span.in_scope(|| crate::trace::carry(request.headers_mut()));
-    (request, span)
-}
-
-#[cfg(not(feature = "otel"))]
-fn traced(request: Request<Body>) -> (Request<Body>, Span) {
-    (request, Span::none())
 }

@@ -8,7 +8,7 @@ use boatswain_supervision::{NodeSnapshot, NodeSort, Strategy};
 use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, future::BoxFuture};
 
-use super::Deck;
+use super::Lookout;
 use crate::{dispatch::ControllerHandle, logging};
 
 /// How long somebody who asks for a restart waits for its end; it goes on beyond that.
@@ -16,18 +16,18 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Objects that are told by an Event what was asked for all of them at once.
 const TOLD: usize = 100;
 
-pub(super) fn act(deck: Deck, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
+pub(super) fn act(lookout: Lookout, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
     match action {
-        Action::Restart { path } => restart(deck, path).boxed(),
-        action => std::future::ready(at_once(&deck, action)).boxed(),
+        Action::Restart { path } => restart(lookout, path).boxed(),
+        action => std::future::ready(at_once(&lookout, action)).boxed(),
     }
 }
 
-fn at_once(deck: &Deck, action: Action) -> Result<String, Refused> {
+fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
     let find = |name: &str| {
-        let found = deck.observer().controller(name);
+        let found = lookout.observer().controller(name);
         let unknown = || Refused::Unknown(format!("there is no controller {name}"));
-        found.cloned().ok_or_else(unknown)
+        found.ok_or_else(unknown)
     };
     match action {
         Action::Requeue { controller, key } => {
@@ -96,13 +96,13 @@ fn unpark(
 }
 
 /// Stops the actor in good order and starts it again. One whose siblings depend on it is restarted with all of them.
-async fn restart(deck: Deck, path: String) -> Result<String, Refused> {
-    let tree = deck.observer().snapshot();
+async fn restart(lookout: Lookout, path: String) -> Result<String, Refused> {
+    let tree = lookout.observer().snapshot();
     let Some(root) = &tree.root else {
         return Err(Refused::Impossible("the manager has ended".into()));
     };
     let path = meant(root, &path)?;
-    let (operator, target) = (deck.0.operator.clone(), path.clone());
+    let (operator, target) = (lookout.0.operator.clone(), path.clone());
     // whoever asked may go away in between
     let restarted = tokio::spawn(async move {
         let stopped = operator.terminate_child(&target).await;
@@ -110,7 +110,7 @@ async fn restart(deck: Deck, path: String) -> Result<String, Refused> {
         let started = operator.restart_child(&target).await;
         started.map_err(|error| Refused::Impossible(error.to_string()))
     });
-    let clock = deck.observer().clock.clone();
+    let clock = lookout.observer().clock.clone();
     tokio::select! {
         restarted = restarted => match restarted {
             Ok(restarted) => restarted.map(|()| format!("{path} was restarted")),

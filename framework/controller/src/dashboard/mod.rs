@@ -20,7 +20,7 @@ use crate::{dispatch::ControllerHandle, leader::hostname, running::Observer, tel
 
 /// A manager as its dashboard sees it.
 #[derive(Clone)]
-pub(crate) struct Deck(Arc<Inner>);
+pub(crate) struct Lookout(Arc<Inner>);
 
 struct Inner {
     observer: Observer,
@@ -29,7 +29,7 @@ struct Inner {
     process: Process,
 }
 
-impl Deck {
+impl Lookout {
     pub(crate) fn new(observer: Observer, operator: Operator, roster: Roster) -> Self {
         let program = std::env::current_exe().ok();
         let name = program
@@ -56,9 +56,9 @@ impl Deck {
 
     /// The controller called so, or all.
     fn controllers(&self, name: Option<&str>) -> Vec<ControllerHandle> {
-        let all = self.observer().controllers().iter();
+        let all = self.observer().controllers().into_iter();
         let meant = all.filter(|one| name.is_none_or(|name| one.name() == name));
-        meant.cloned().collect()
+        meant.collect()
     }
 }
 
@@ -70,7 +70,7 @@ fn key(text: &str) -> Key {
     }
 }
 
-impl Source for Deck {
+impl Source for Lookout {
     fn process(&self) -> Process {
         self.0.process.clone()
     }

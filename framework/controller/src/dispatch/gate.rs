@@ -15,22 +15,38 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// The stop of a manager, as the shards and workers of all its controllers see it.
+/// The stop of a manager, as the shards and workers of all its controllers see it, or of one of them.
 ///
 /// From the moment it begins no run starts any more, and those that run have until its end. The tree stops one actor after the other;
 /// this is what makes the grace period one for all of them.
 #[derive(Clone, Default)]
-pub(crate) struct Closing(Arc<OnceLock<Instant>>);
+pub(crate) struct Closing(Arc<Stop>);
+
+#[derive(Default)]
+struct Stop {
+    end: OnceLock<Instant>,
+    /// What this is a part of.
+    of: Option<Closing>,
+}
 
 impl Closing {
+    /// The stop of one among all.
+    pub(crate) fn of_one(&self) -> Self {
+        Self(Arc::new(Stop {
+            end: OnceLock::new(),
+            of: Some(self.clone()),
+        }))
+    }
+
     /// Only the first call counts.
     pub(crate) fn begin(&self, end: Instant) {
-        self.0.get_or_init(|| end);
+        self.0.end.get_or_init(|| end);
     }
 
     /// When what still runs is cancelled; `None` as long as it has not begun.
     pub(crate) fn end(&self) -> Option<Instant> {
-        self.0.get().copied()
+        let Stop { end, of } = &*self.0;
+        end.get().copied().or_else(|| of.as_ref()?.end())
     }
 }
 
@@ -48,7 +64,7 @@ pub struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shut {
-    /// The manager stops.
+    /// The manager stops, or the controller is removed.
     Closing,
     /// Another process leads.
     Standby,
@@ -157,6 +173,26 @@ impl Gate {
         }
     }
 
+    /// No run begins any more; those that run have until `end`.
+    pub(crate) fn close(&self, end: Instant) {
+        self.0.closing.begin(end);
+    }
+
+    /// What is wrong with the caches: they have been refused something, or never held the whole state.
+    pub(crate) fn cache_troubles(&self) -> Vec<String> {
+        let caches = self.caches();
+        let cores = caches.iter().flat_map(|view| view.cores().to_vec());
+        let troubles = cores.filter_map(|core| {
+            let name = crate::informers::name(core.selection());
+            match core.degraded() {
+                Some(degraded) => Some(format!("informer {name}: {degraded}")),
+                None if !core.synced() => Some(format!("informer {name}: not synced yet")),
+                None => None,
+            }
+        });
+        troubles.collect()
+    }
+
     /// The end of the grace period of a stop that has begun.
     pub(crate) fn end(&self) -> Option<Instant> {
         self.0.closing.end()
@@ -226,7 +262,7 @@ impl Gate {
 impl fmt::Display for Shut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closing => f.write_str("the manager stops"),
+            Self::Closing => f.write_str("it stops"),
             Self::Standby => f.write_str("on standby: another process leads"),
             Self::Paused(Pause { by, since }) => write!(f, "paused since {since} by {by}"),
             Self::NotSynced(missing) => {

@@ -5,13 +5,14 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, Weak},
+    time::Instant,
 };
 
 use boatswain_cache::Key;
 use boatswain_supervision::Clock;
 use boatswain_workqueue::Lane;
 
-use super::{DispatchCore, Gate, InFlight, ParkedKey, Pause, ShardView, Shut, shard_of};
+use super::{DispatchCore, Gate, InFlight, ParkedKey, Pause, ShardView, Shut, Sick, shard_of};
 
 use crate::{leader::Role, sync::lock, trigger::Quarantine};
 
@@ -46,6 +47,7 @@ pub struct ControllerHandle {
     pub(crate) name: String,
     pub(crate) views: Vec<ShardView>,
     pub(crate) gate: Gate,
+    pub(crate) sick: Arc<Sick>,
     pub(crate) clock: Clock,
     /// Gone when the manager has ended.
     pub(crate) core: Weak<DispatchCore>,
@@ -128,6 +130,20 @@ impl ControllerHandle {
         } else {
             Role::Leader(0)
         });
+    }
+
+    /// Why it does not work as it should: an informer that it reads is refused what it asks for, or has not synced yet, or its reconciler panics on many
+    /// keys. `None` while all is well.
+    pub fn degraded(&self) -> Option<String> {
+        let mut why = self.gate.cache_troubles();
+        why.extend(self.sick.why());
+        (!why.is_empty()).then(|| why.join("; "))
+    }
+
+    /// No run begins any more; those that run have until `end`.
+    pub(crate) fn close(&self, end: Instant) {
+        self.gate.close(end);
+        self.look();
     }
 
     pub(crate) fn play(&self, role: Role) {

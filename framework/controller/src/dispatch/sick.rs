@@ -96,6 +96,12 @@ impl Sick {
         lock(&self.panics).is_sick
     }
 
+    /// What is wrong with it.
+    pub(crate) fn why(&self) -> Option<String> {
+        let panics = lock(&self.panics);
+        panics.is_sick.then(|| words(panics.last.len()))
+    }
+
     /// For the tree: how many keys panicked lately, and whether that is too many.
     pub(crate) fn fact(&self) -> Value {
         let panics = lock(&self.panics);

@@ -117,6 +117,15 @@ impl Leadership {
         let _ = self.0.follower.set(Box::new(follower));
     }
 
+    /// Lets one more follow: `with` is called with the present role, and with the elector's lock held, so that no other role comes in between.
+    pub(crate) fn join(&self, with: impl FnOnce(Role)) {
+        let state = lock(&self.0.state);
+        with(match state.announced {
+            true => Role::Leader(state.status.term),
+            false => Role::Standby,
+        });
+    }
+
     pub(crate) fn status(&self) -> LeaseStatus {
         lock(&self.0.state).status.clone()
     }

@@ -3,7 +3,8 @@
 //! Rules. (1) The times written in a Lease are for people: another's lease is over when its duration has passed on *our* clock since we saw it change
 //! (client-go's rule; clocks may differ by any offset). (2) Our own lease counts from the *sending* of the last successful renewal. (3) An answer that
 //! did not come may have been given: after it the lease is read before it is written. (4) Whoever reads that another holds the lease leads no more,
-//! whatever its own clock says. (5) A lease is given back only if, read once more, it is still ours.
+//! whatever its own clock says. (5) A lease is given back only if, read once more, it is still ours. (6) A lease that was deleted is left to whoever held it
+//! for as long as it would have lasted: who finds it gone cannot know when it was renewed last.
 
 use std::time::Duration;
 
@@ -79,6 +80,8 @@ pub(super) struct Elector {
     identity: String,
     standing: Standing,
     seen: Option<Seen>,
+    /// Somebody deleted it: until then its holder may go on.
+    deleted: Option<Boot>,
     /// What is known may be out of date.
     must_read: bool,
     /// When the next try is due.
@@ -94,6 +97,7 @@ impl Elector {
             identity,
             standing: Standing::Candidate,
             seen: None,
+            deleted: None,
             must_read: true,
             due: Boot::ZERO,
             slow: 0,
@@ -211,13 +215,22 @@ impl Elector {
     /// When the lease as it was seen is over for us; `None` where nobody holds it.
     fn over(&self) -> Option<Boot> {
         let seen = self.seen.as_ref()?;
-        let spec = seen.lease.spec.as_ref()?;
-        holder(spec)?;
-        let duration = match spec.lease_duration_seconds {
-            Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
-            None => self.terms.duration,
-        };
-        Some(seen.since + duration)
+        holder(seen.lease.spec.as_ref()?)?;
+        Some(seen.since + self.duration())
+    }
+
+    /// How long the lease as it was seen lasts.
+    fn duration(&self) -> Duration {
+        let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds);
+        seconds.map_or(self.terms.duration, |seconds| {
+            Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+        })
+    }
+
+    /// Until when others must be left alone.
+    fn others(&self) -> Option<Boot> {
+        let theirs = self.over().filter(|_| !self.is_ours());
+        theirs.or(self.deleted)
     }
 
     /// The lease as we want it: renewed, taken over, or made.
@@ -339,6 +352,14 @@ impl Elector {
 
     fn see(&mut self, lease: Option<Box<Lease>>, now: Boot, changes: &mut Vec<Change>) {
         let before = self.holder().map(str::to_owned);
+        self.deleted = match &lease {
+            // another may have claimed it since it was seen
+            None if self.seen.is_some() && !self.leads() => {
+                Some(now + self.duration().max(self.terms.duration))
+            }
+            None => self.deleted,
+            Some(_) => None,
+        };
         self.seen = lease.map(|lease| match &self.seen {
             // another version of the same words, such as a label: no sign of life
             Some(seen) if seen.lease.spec == lease.spec && is_same(&seen.lease, &lease) => Seen {
@@ -355,8 +376,8 @@ impl Elector {
 
     /// Whether to claim the lease now, or when to look again.
     fn consider(&mut self, now: Boot, chance: f64) {
-        match self.over() {
-            Some(over) if !self.is_ours() && now < over => {
+        match self.others() {
+            Some(over) if now < over => {
                 self.must_read = true;
                 // a renewal is seen within 0.8 periods and followed within 0.1: takeover takes no longer than the duration and one period
                 let retry = self.terms.retry;

@@ -67,23 +67,40 @@ impl Links {
     }
 
     /// To the cluster that `options` name; connections live on the first of `runtimes`, those of the lease on the second.
+    ///
+    /// A program that is to give credentials may block its thread for as long as it likes: that is one of the first runtime's.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future does not wait for such a program.
     pub(super) async fn to_cluster(
-        options: &Options,
+        options: Options,
         leadership: Option<Leadership>,
-        clock: &Clock,
-        runtimes: [&Handle; 2],
+        clock: Clock,
+        runtimes: [Handle; 2],
     ) -> Result<Self, StartError> {
-        let config = cluster_config(options).await?;
+        let io = runtimes[0].clone();
+        let links = Self::reach(options, leadership, clock, runtimes);
+        let links = io.spawn(links).await;
+        links.map_err(|died| StartError::Threads(std::io::Error::other(died)))?
+    }
+
+    async fn reach(
+        options: Options,
+        leadership: Option<Leadership>,
+        clock: Clock,
+        [io, own]: [Handle; 2],
+    ) -> Result<Self, StartError> {
+        let config = cluster_config(&options).await?;
         let address = config.cluster_url.to_string();
         let unusable = |error: kube::Error| StartError::Client {
             address: address.clone(),
             cause: client::root_cause(&error),
         };
-        let [io, own] = runtimes;
         let connections = &options.connections;
         let leader = match leadership {
             Some(leadership) => {
-                let client = boatswain_cache::connect(config.clone(), connections, own);
+                let client = boatswain_cache::connect(config.clone(), connections, &own);
                 let client = client.map_err(&unusable)?;
                 Some(Leader { leadership, client })
             }
@@ -93,7 +110,7 @@ impl Links {
         let requests = Requests::to(&address);
         let connect = |limits| {
             let (config, clock, fence) = (config.clone(), clock.clone(), fence.clone());
-            client::connect(config, connections, limits, clock, fence, &requests, io)
+            client::connect(config, connections, limits, clock, fence, &requests, &io)
         };
         Ok(Self {
             client: connect(options.limits).map_err(&unusable)?,

@@ -90,7 +90,8 @@ impl Manager {
         let io = runtime.handle().clone();
         let checked = runtime.block_on(async {
             let clock = Clock::system();
-            let links = Links::to_cluster(&self.options, None, &clock, [&io, &io]).await?;
+            let runtimes = [io.clone(), io];
+            let links = Links::to_cluster(self.options.clone(), None, clock, runtimes).await?;
             Ok(rights.check(&links.client).await?)
         });
         runtime.shutdown_background();

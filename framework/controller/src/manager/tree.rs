@@ -9,10 +9,9 @@ use boatswain_supervision::{
 
 use super::{Bridge, Leader};
 use crate::{
-    assemble::Branch,
     connection::{Connection, ConnectionActor},
+    controllers::{Berths, Muster},
     crew::Crew,
-    dispatch::ControllerHandle,
     leader::{CatchUp, LeaderActor},
     recorder::{Recorder, RecorderActor},
     telemetry::{Telemetry, TelemetryActor},
@@ -24,7 +23,8 @@ pub(super) struct Parts {
     /// For Events alone.
     pub(super) events: kube::Client,
     pub(super) leader: Option<Leader>,
-    pub(super) controllers: Arc<[ControllerHandle]>,
+    pub(super) controllers: Muster,
+    pub(super) berths: Berths,
     pub(super) telemetry: Telemetry,
     pub(super) recorder: Recorder,
     pub(super) connection: Connection,
@@ -66,11 +66,10 @@ fn catch_up(informers: SharedInformers, clock: Clock) -> CatchUp {
 
 /// The tree, in start order: telemetry, lease, events, connection, informers, controllers. It stops in reverse: the lease is given back when nothing works any more
 /// and what was said is written.
-pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
+pub(super) fn root(parts: Parts) -> SupervisorSpec {
     // the windows grow towards the root, or what is broken for good below would never fill them (the tree refuses such windows)
     let intensity = Intensity::new(3, Duration::from_secs(5 * 60));
     let last = Intensity::new(3, Duration::from_secs(20 * 60));
-    let controllers = Arc::new(controllers);
     SupervisorSpec::new("root", Strategy::OneForOne)
         .intensity(last)
         .children(move |root: &mut Children| {
@@ -96,7 +95,7 @@ pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                 let catch_up = catch_up(parts.informers.clone(), parts.clock.clone());
                 let make = move |link: &Link| {
                     let controllers = controllers.clone();
-                    let busy = Box::new(move || controllers.iter().any(ControllerHandle::is_busy));
+                    let busy = Box::new(move || controllers.is_busy());
                     LeaderActor::new(
                         leader.clone(),
                         recorder.clone(),
@@ -130,14 +129,7 @@ pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                 .intensity(intensity);
             root.add(ChildSpec::supervisor(informers));
 
-            let branches = controllers.clone();
-            let controllers = SupervisorSpec::new("controllers", Strategy::OneForOne)
-                .intensity(intensity)
-                .children(move |children: &mut Children| {
-                    for branch in branches.iter() {
-                        children.add(ChildSpec::supervisor(branch()));
-                    }
-                });
+            let controllers = parts.berths.supervisor(intensity);
             root.add(ChildSpec::supervisor(controllers));
         })
 }

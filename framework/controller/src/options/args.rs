@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{DashboardListen, DashboardOptions, LeaderOptions, LogFormat, Options, Span};
+use super::{DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, Options, Span};
 use crate::{
     client::ClientLimits,
     leader::{LeaseTerms, TermsError},
@@ -39,6 +39,18 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "N", value_parser = workers, env = "BOATSWAIN_WORKERS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
+    /// Labels of the objects to reconcile, for example app=web,tier!=test [default: all objects]
+    #[arg(long, value_name = "LABELS", env = "BOATSWAIN_SELECTOR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<Labels>,
+    /// How often every object is looked at again although nothing changed; 0s: never [default: 10m]
+    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RESYNC")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resync: Option<Span>,
+    /// How many failures in a row are tried again before an object is parked [default: 15]
+    #[arg(long, value_name = "N", env = "BOATSWAIN_MAX_RETRIES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
     /// Address to serve /metrics, /healthz and /readyz on, for example 0.0.0.0:8080 [default: not served]
     #[arg(long, value_name = "ADDR", env = "BOATSWAIN_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,6 +192,9 @@ impl ManagerArgs {
             context: self.context.or(below.context),
             namespaces,
             workers: self.workers.or(below.workers),
+            selector: self.selector.or(below.selector),
+            resync: self.resync.or(below.resync),
+            max_retries: self.max_retries.or(below.max_retries),
             listen: self.listen.or(below.listen),
             dashboard_listen: self.dashboard_listen.or(below.dashboard_listen),
             dashboard_hosts: match self.dashboard_hosts.is_empty() {
@@ -208,6 +223,8 @@ impl ManagerArgs {
     fn spelled_out(self) -> Self {
         let Options {
             workers,
+            resync,
+            max_retries,
             grace,
             patience,
             limits,
@@ -221,6 +238,8 @@ impl ManagerArgs {
         self.over(Self {
             workers: Some(workers),
             dashboard_listen: Some(DashboardListen::At(DashboardOptions::ADDRESS)),
+            resync: resync.map(Span),
+            max_retries: Some(max_retries),
             grace_period: Some(Span(grace)),
             patience: patience.map(Span),
             qps: Some(limits.qps),
@@ -343,6 +362,12 @@ impl TryFrom<ManagerArgs> for Options {
             context: args.context,
             namespaces: args.namespaces,
             workers: args.workers.unwrap_or(default.workers),
+            selector: args.selector.map_or(default.selector, |labels| labels.0),
+            resync: match args.resync {
+                Some(Span(period)) => Some(period).filter(|period| !period.is_zero()),
+                None => default.resync,
+            },
+            max_retries: args.max_retries.unwrap_or(default.max_retries),
             listen: args.listen,
             dashboard,
             grace: args.grace_period.map_or(default.grace, |time| time.0),

@@ -2,6 +2,7 @@
 
 mod args;
 mod dashboard;
+mod labels;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -11,10 +12,12 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 pub use args::{ManagerArgs, OptionsError};
 use boatswain_cache::ConnectOptions;
 pub use dashboard::{DashboardListen, DashboardOptions};
+use kube::core::Selector;
+pub use labels::Labels;
 use serde::{Deserialize, Serialize};
 pub use span::Span;
 
-use crate::{client::ClientLimits, leader::LeaseTerms};
+use crate::{client::ClientLimits, dispatch::RetryPolicy, leader::LeaseTerms};
 
 /// Options of a [`Manager`](crate::Manager).
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,13 @@ pub struct Options {
     pub namespaces: Vec<String>,
     /// How many keys each controller may reconcile at once unless it says otherwise, 4 by default.
     pub workers: usize,
+    /// Which objects controllers reconcile, by their labels; all where empty. It narrows what each controller [selects](crate::Controller::select) of its own
+    /// kind, and not what else it watches.
+    pub selector: Selector,
+    /// How often every key is looked at again although nothing changed, unless a controller says otherwise: every 10 minutes by default; absent: never.
+    pub resync: Option<Duration>,
+    /// How many failures in a row of one key are tried again before it is parked, unless a controller has a [policy](crate::RetryPolicy) of its own; 15 by default.
+    pub max_retries: u32,
     /// Where `/metrics`, `/healthz` and `/readyz` are served; nowhere by default.
     pub listen: Option<SocketAddr>,
     /// Where the dashboard is served, and to whom; nowhere by default. Managers that take flags serve it on [`DashboardOptions::ADDRESS`].
@@ -69,6 +79,9 @@ impl Default for Options {
             context: None,
             namespaces: Vec::new(),
             workers: 4,
+            selector: Selector::default(),
+            resync: Some(Duration::from_secs(10 * 60)),
+            max_retries: RetryPolicy::default().max_retries,
             listen: None,
             dashboard: None,
             grace: Duration::from_secs(25),

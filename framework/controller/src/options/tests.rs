@@ -139,6 +139,50 @@ fn an_election_is_asked_for_in_one_word() {
 }
 
 #[test]
+fn labels_read_as_kubectl_spells_them() {
+    for text in [
+        "app=web",
+        "app!=web",
+        "app",
+        "!app",
+        "app in (api,web)",
+        "app notin (api,web),example.com/tier=front",
+    ] {
+        let labels: Labels = text.parse().expect(text);
+        let again: Labels = labels.to_string().parse().expect(text);
+        assert_eq!(labels, again, "{labels}");
+        assert_eq!(labels.to_string(), text);
+    }
+    let spaced: Labels = " app == web , tier  in ( front , back )".parse().unwrap();
+    assert_eq!(spaced, "app=web,tier in (back,front)".parse().unwrap());
+    for text in [
+        "",
+        "app=web,",
+        "app in web",
+        "app near (web)",
+        "a b",
+        "app in ()x",
+        "-app",
+        "app=a b",
+        "in/to/x=1",
+    ] {
+        assert!(text.parse::<Labels>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_reconciled_and_how_often_follows_one_rule() {
+    let file = file(".yaml", "selector: app=web\nresync: 1h\nmax-retries: 3\n");
+    let options = with_config(&["--resync", "0s"], &file).unwrap();
+    assert_eq!(options.selector.to_string(), "app=web");
+    assert_eq!(options.resync, None, "never, says the flag");
+    assert_eq!(options.max_retries, 3);
+    let options = with_config(&["--selector", "!app"], &file).unwrap();
+    assert_eq!(options.selector.to_string(), "!app");
+    assert_eq!(options.resync, Some(Duration::from_secs(3600)));
+}
+
+#[test]
 fn durations_read_as_they_are_written() {
     for text in ["15s", "1m30s", "500ms", "2h", "1h1m1s", "0s"] {
         assert_eq!(text.parse::<Span>().unwrap().to_string(), text);

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use actix::{Actor, AsyncContext as _, WrapFuture as _};
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, WrapFuture as _};
 use axum::{
     Router,
     extract::{Query, State},
@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use boatswain_supervision::{Context, supervised};
+use boatswain_supervision::{Context, Failure, supervised};
 use prometheus::{Registry, TextEncoder};
 
 use super::Checks;
@@ -64,17 +64,16 @@ impl Actor for TelemetryActor {
             .listener
             .try_clone()
             .and_then(tokio::net::TcpListener::from_std);
-        let served = async move {
-            match listener {
-                Ok(listener) => {
-                    if let Err(error) = axum::serve(listener, app).await {
-                        tracing::error!(%error, "metrics and probes are no longer served");
-                    }
-                }
-                Err(error) => tracing::error!(%error, "metrics and probes cannot be served"),
-            }
-        };
-        ctx.spawn(served.into_actor(self));
+        let served = async move { axum::serve(listener?, app).await };
+        // up without serving it would look as if nobody asked: a new incarnation tries again, and the process ends when that does not help
+        let ended = served.into_actor(self).map(|served, _, ctx| {
+            let why = match served {
+                Ok(()) => "metrics and probes are no longer served".to_owned(),
+                Err(error) => format!("metrics and probes cannot be served: {error}"),
+            };
+            ctx.fail(Failure::transient(why));
+        });
+        ctx.spawn(ended);
     }
 }
 

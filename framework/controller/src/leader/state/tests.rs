@@ -196,6 +196,24 @@ fn a_lease_deleted_by_hand_is_made_anew_by_its_leader() {
 }
 
 #[test]
+fn a_lease_deleted_by_hand_is_left_to_its_holder_for_as_long_as_it_would_have_lasted() {
+    let mut standby = elector("we");
+    standby.read(Answer::Lease(lease("they", 1)), at(0), 0.0);
+    // it may have been renewed the moment before
+    standby.read(Answer::Absent, at(14), 0.0);
+    assert!(matches!(step(&mut standby, at(14)), Step::Wait(_)));
+    standby.read(Answer::Absent, at(28), 0.0);
+    assert!(matches!(step(&mut standby, at(28)), Step::Wait(_)));
+    standby.read(Answer::Absent, at(29), 0.0);
+    assert!(matches!(step(&mut standby, at(29)), Step::Write(..)));
+    // made anew by its holder it is as any other
+    standby.read(Answer::Lease(lease("they", 2)), at(30), 0.0);
+    assert!(matches!(step(&mut standby, at(44)), Step::Read(_)));
+    standby.read(Answer::Lease(lease("they", 2)), at(45), 0.0);
+    assert!(matches!(step(&mut standby, at(45)), Step::Write(..)));
+}
+
+#[test]
 fn a_lease_is_given_back_only_if_it_is_still_ours_when_it_is_read_again() {
     let mut elector = leader(at(0));
     elector.resign();

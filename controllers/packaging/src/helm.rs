@@ -2,25 +2,29 @@
 
 use serde_json::json;
 
-use super::{Files, PrintError, crd, documents, objects::Site, yaml};
-use crate::reconciler::NAME;
+use super::{Files, PrintError, Program, documents, objects::Site, yaml};
 
 const OWN_NAMESPACE: &str = "{{ .Release.Namespace }}";
 /// One of the namespaces to work in, while the template goes through them.
 const EACH_NAMESPACE: &str = "{{ $namespace }}";
 
 /// The chart. It runs in the namespace of its release; without `namespaces` it works in all.
-pub(super) fn chart() -> Result<Files, PrintError> {
-    let everywhere = site(&[]);
-    let chosen = site(&[EACH_NAMESPACE]);
-    let version = env!("CARGO_PKG_VERSION");
+pub(super) fn chart(program: &Program) -> Result<Files, PrintError> {
+    let everywhere = site(program, &[]);
+    let chosen = site(program, &[EACH_NAMESPACE]);
+    let Program {
+        name,
+        version,
+        description,
+        ..
+    } = program;
     let chart = yaml(&json!({
-        "apiVersion": "v2", "name": NAME, "type": "application",
-        "description": env!("CARGO_PKG_DESCRIPTION"),
+        "apiVersion": "v2", "name": name, "type": "application",
+        "description": description,
         "version": version, "appVersion": version, "kubeVersion": ">=1.20.0-0",
     }))?;
     let values = yaml(&json!({
-        "image": { "repository": NAME, "tag": "" },
+        "image": { "repository": name, "tag": "" },
         "replicas": 2,
         "namespaces": [],
     }))?;
@@ -39,10 +43,10 @@ pub(super) fn chart() -> Result<Files, PrintError> {
     let deployment =
         yaml(&chosen.deployment())?.replace("replicas: 2\n", "replicas: {{ .Values.replicas }}\n");
     let deployment: String = deployment.split_inclusive('\n').map(conditional).collect();
-    Ok(vec![
+    let files = vec![
         ("Chart.yaml", chart),
         ("values.yaml", values),
-        ("crds/crd.yaml", crd()?),
+        ("crds/crd.yaml", program.crds()?),
         (
             "templates/serviceaccount.yaml",
             yaml(&everywhere.account())?,
@@ -53,11 +57,14 @@ pub(super) fn chart() -> Result<Files, PrintError> {
             yaml(&everywhere.budget())?,
         ),
         ("templates/deployment.yaml", deployment),
-    ])
+    ];
+    let there = files.into_iter().filter(|(_, text)| !text.is_empty());
+    Ok(there.collect())
 }
 
-fn site(namespaces: &[&str]) -> Site {
+fn site(program: &Program, namespaces: &[&str]) -> Site {
     Site {
+        program: *program,
         namespace: OWN_NAMESPACE.into(),
         namespaces: namespaces.iter().map(|&n| n.to_owned()).collect(),
         image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Corrections of the same field that are made within [`WINDOW`] before the controller steps back.
+/// Corrections of the same field that are made within [`WINDOW`] before the controller steps back, or says that it had to if it is then left alone.
 pub const CORRECTIONS: usize = 3;
 /// The window in which corrections count.
 pub const WINDOW: Duration = Duration::from_secs(60);
@@ -15,11 +15,15 @@ pub const HOLD: Duration = Duration::from_secs(60);
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 60);
 /// After so long in agreement a rivalry is forgotten.
 pub const PEACE: Duration = Duration::from_secs(10 * 60);
+/// After so long in agreement the rival has stepped back: until then another change may be under way.
+pub const SETTLED: Duration = Duration::from_secs(5);
+/// After so long in agreement a rival that has stepped back is gone: one that follows the same rule would have tried again.
+pub const GONE: Duration = Duration::from_secs(HOLD_MAX.as_secs() + WINDOW.as_secs());
 
-/// What is wanted, from the PodAutoscaler.
+/// What is wanted, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The PodAutoscaler's generation: a new one is a new decision of its owner and starts with a clean slate.
+    /// The generation of the object that wants it, where that has one: a new one is a new decision of its owner and starts with a clean slate.
     pub generation: Option<i64>,
     /// The target's identity, its uid: a recreated Deployment has no history.
     pub target: Option<String>,
@@ -32,12 +36,26 @@ pub struct Wanted {
 pub enum Decision {
     /// Nothing: the Deployment asks for what is wanted.
     InSync,
+    /// Nothing yet: the Deployment asks for what is wanted since it was corrected so often, and it is not clear whether that lasts.
+    Wait {
+        /// When it will be clear.
+        left: Duration,
+    },
+    /// Nothing: the Deployment asks for what is wanted, because the rival has stepped back. It may try again.
+    Upheld {
+        /// When the rival is gone, if nothing happens till then.
+        left: Duration,
+        /// Whether this was not known before, which is worth an Event.
+        begins: bool,
+    },
     /// Write the replicas.
     Scale {
         /// What the Deployment asks for.
         from: i32,
         /// What it is to ask for.
         to: i32,
+        /// Whether this is the last correction before a step back: who is to blame is known now or never.
+        last: bool,
     },
     /// Leave it to the rival for so long.
     Hold {
@@ -58,11 +76,22 @@ pub struct Rivalry {
     held_until: Option<Instant>,
     holds: u32,
     agreed_since: Option<Instant>,
+    upheld: Upheld,
+}
+
+/// Whether the controller's own value stands against a rival's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Upheld {
+    #[default]
+    No,
+    /// As often as it takes for a step back it was set again; the rival has not stepped back yet.
+    Asserted,
+    Said,
 }
 
 impl Rivalry {
-    /// Decides what to do when the Deployment asks for `current` replicas. Changes nothing that a repeated call would not decide
-    /// the same way; [`Rivalry::wrote`] is told of a write that was accepted.
+    /// Decides what to do when the Deployment asks for `current` replicas. What `begins` is said once; otherwise a repeated call decides
+    /// the same. [`Rivalry::wrote`] is told of a write that was accepted.
     pub fn decide(&mut self, wanted: &Wanted, current: i32, now: Instant) -> Decision {
         if self
             .written
@@ -73,10 +102,7 @@ impl Rivalry {
         }
         if current == wanted.replicas {
             let since = *self.agreed_since.get_or_insert(now);
-            if now.duration_since(since) >= PEACE {
-                (self.holds, self.held_until) = (0, None);
-            }
-            return Decision::InSync;
+            return self.agree(now.duration_since(since));
         }
         self.agreed_since = None;
         if let Some(until) = self.held_until.filter(|until| *until > now) {
@@ -96,11 +122,38 @@ impl Rivalry {
                 .min(HOLD_MAX);
             self.holds = self.holds.saturating_add(1);
             self.held_until = Some(now + left);
+            self.upheld = Upheld::No;
             return Decision::Hold { left, begins: true };
         }
         Decision::Scale {
             from: current,
             to: wanted.replicas,
+            last: self.written.is_some() && self.corrections.len() + 1 == CORRECTIONS,
+        }
+    }
+
+    /// What to do after so long in agreement.
+    fn agree(&mut self, time: Duration) -> Decision {
+        if time >= PEACE {
+            (self.holds, self.held_until) = (0, None);
+        }
+        if time >= GONE {
+            self.upheld = Upheld::No;
+        }
+        let begins = match self.upheld {
+            Upheld::No => return Decision::InSync,
+            Upheld::Asserted if time < SETTLED => {
+                return Decision::Wait {
+                    left: SETTLED - time,
+                };
+            }
+            Upheld::Asserted => true,
+            Upheld::Said => false,
+        };
+        self.upheld = Upheld::Said;
+        Decision::Upheld {
+            left: GONE - time,
+            begins,
         }
     }
 
@@ -110,6 +163,9 @@ impl Rivalry {
             self.corrections.push_back(now);
             if self.corrections.len() > CORRECTIONS {
                 self.corrections.pop_front();
+            }
+            if self.corrections.len() == CORRECTIONS && self.upheld == Upheld::No {
+                self.upheld = Upheld::Asserted;
             }
         }
         self.held_until = None;

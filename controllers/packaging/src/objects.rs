@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use boatswain::{LeaderOptions, Manager, Options, Rule, StartError};
 use serde_json::{Value, json};
 
-use crate::reconciler::{NAME, controller};
+use crate::Program;
 
 /// An installation, in the words of its cluster or of a template.
 pub(super) struct Site {
+    pub(super) program: Program,
     /// Where the controller runs.
     pub(super) namespace: String,
     /// Where it works; everywhere if empty.
@@ -36,7 +37,7 @@ impl Site {
     pub(super) fn account(&self) -> Value {
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": { "name": NAME, "namespace": self.namespace },
+            "metadata": { "name": self.program.name, "namespace": self.namespace },
         })
     }
 
@@ -50,8 +51,11 @@ impl Site {
             }),
             ..Options::default()
         };
-        let rights = Manager::new(options).with(controller()).rights()?;
-        Ok(rights.by_namespace())
+        let controllers = (self.program.controllers)();
+        let manager = controllers
+            .into_iter()
+            .fold(Manager::new(options), Manager::with);
+        Ok(manager.rights()?.by_namespace())
     }
 
     /// A ClusterRole for what is needed everywhere, a Role for each namespace, and their bindings.
@@ -60,8 +64,8 @@ impl Site {
             let kind = namespace.as_ref().map_or("ClusterRole", |_| "Role");
             // the controller's own namespace may be one of those it works in
             let name = match &namespace {
-                Some(other) if *other != self.namespace => format!("{NAME}-objects"),
-                _ => NAME.to_owned(),
+                Some(other) if *other != self.namespace => format!("{}-objects", self.program.name),
+                _ => self.program.name.to_owned(),
             };
             let metadata = match &namespace {
                 Some(namespace) => json!({ "name": name, "namespace": namespace }),
@@ -77,7 +81,7 @@ impl Site {
                     "apiVersion": format!("{RBAC}/v1"), "kind": format!("{kind}Binding"),
                     "metadata": metadata,
                     "roleRef": { "apiGroup": RBAC, "kind": kind, "name": name },
-                    "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": self.namespace }],
+                    "subjects": [{ "kind": "ServiceAccount", "name": self.program.name, "namespace": self.namespace }],
                 }),
             ]
         });
@@ -88,8 +92,8 @@ impl Site {
     pub(super) fn budget(&self) -> Value {
         json!({
             "apiVersion": self.policy, "kind": "PodDisruptionBudget",
-            "metadata": { "name": NAME, "namespace": self.namespace },
-            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels() } },
+            "metadata": { "name": self.program.name, "namespace": self.namespace },
+            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": self.labels() } },
         })
     }
 
@@ -106,14 +110,14 @@ impl Site {
         }
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": { "name": NAME, "namespace": self.namespace, "labels": labels() },
+            "metadata": { "name": self.program.name, "namespace": self.namespace, "labels": self.labels() },
             "spec": {
                 "replicas": 2,
-                "selector": { "matchLabels": labels() },
+                "selector": { "matchLabels": self.labels() },
                 "template": {
-                    "metadata": { "labels": labels() },
+                    "metadata": { "labels": self.labels() },
                     "spec": {
-                        "serviceAccountName": NAME,
+                        "serviceAccountName": self.program.name,
                         // five seconds more than the grace period of running reconciles
                         "terminationGracePeriodSeconds": 30,
                         "securityContext": {
@@ -126,7 +130,7 @@ impl Site {
                             "maxSkew": 1,
                             "topologyKey": "kubernetes.io/hostname",
                             "whenUnsatisfiable": "ScheduleAnyway",
-                            "labelSelector": { "matchLabels": labels() },
+                            "labelSelector": { "matchLabels": self.labels() },
                         }],
                         "containers": [self.container(&args)],
                     },
@@ -138,7 +142,7 @@ impl Site {
     fn container(&self, args: &[String]) -> Value {
         let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "http" }, "periodSeconds": 10 });
         json!({
-            "name": NAME,
+            "name": self.program.name,
             "image": self.image,
             "args": args,
             "ports": [{ "name": "http", "containerPort": 8080 }],
@@ -155,8 +159,8 @@ impl Site {
             },
         })
     }
-}
 
-fn labels() -> Value {
-    json!({ "app.kubernetes.io/name": NAME })
+    fn labels(&self) -> Value {
+        json!({ "app.kubernetes.io/name": self.program.name })
+    }
 }

@@ -1,0 +1,268 @@
+//! What installs a program of controllers: YAML documents, a Kustomize base, a Helm chart, all from one source.
+
+mod helm;
+mod objects;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use boatswain::{Runnable, StartError};
+use clap::{Args, ValueEnum};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use objects::Site;
+use serde_json::{Value, json};
+
+/// A program to install: it has the commands `run` and `manifests`.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Its name, and by default that of its image and its namespace.
+    pub name: &'static str,
+    /// Its version, and by default that of its image.
+    pub version: &'static str,
+    /// What it does, in a sentence.
+    pub description: &'static str,
+    /// The controllers that it runs: what they declare to need is what it may do.
+    pub controllers: fn() -> Vec<Runnable>,
+    /// The kinds that it brings along.
+    pub crds: fn() -> Vec<CustomResourceDefinition>,
+}
+
+/// The minor version of the newest server that is tested.
+const NEWEST: u32 = 36;
+
+/// What can be chosen about an installation.
+#[derive(Clone, Debug, Args)]
+pub struct Install {
+    /// Namespace the controller runs in [default: called as the program]
+    #[arg(long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Namespaces the controller works in, by Roles instead of a ClusterRole; may be repeated [default: all]
+    #[arg(long = "work-in", value_name = "NS", value_delimiter = ',')]
+    pub work_in: Vec<String>,
+    /// Container image [default: the program's name and version]
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Kubernetes version of the cluster, as 1.20, v1.20.2 or 20; before 1.21 the PodDisruptionBudget is of policy/v1beta1
+    #[arg(long, value_name = "VERSION", value_parser = minor, default_value_t = NEWEST)]
+    pub kubernetes_version: u32,
+    /// One stream of YAML, or a folder as a Kustomize base or a Helm chart
+    #[arg(
+        long,
+        value_enum,
+        default_value = "yaml",
+        requires_if("kustomize", "into"),
+        requires_if("helm", "into")
+    )]
+    pub format: Format,
+    /// Folder to write a Kustomize base or a Helm chart to; of a chart, namespaces, image and version are values
+    #[arg(long, value_name = "FOLDER")]
+    pub into: Option<PathBuf>,
+}
+
+impl Default for Install {
+    /// As the command line without flags.
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            work_in: Vec::new(),
+            image: None,
+            kubernetes_version: NEWEST,
+            format: Format::Yaml,
+            into: None,
+        }
+    }
+}
+
+/// How an installation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// YAML documents on standard output.
+    Yaml,
+    /// A folder for `kubectl apply -k`.
+    Kustomize,
+    /// A chart for `helm install`.
+    Helm,
+}
+
+/// The minor version of `1.36`, `v1.36.2` or `36`.
+///
+/// # Errors
+///
+/// When it is none, or older than 1.20.
+pub fn minor(text: &str) -> Result<u32, String> {
+    let text = text.trim_start_matches('v');
+    let minor = text.strip_prefix("1.").unwrap_or(text);
+    let minor = minor.split('.').next().unwrap_or_default().parse();
+    match minor {
+        Ok(minor @ 20..) => Ok(minor),
+        _ => Err("expected a version from 1.20 on".into()),
+    }
+}
+
+/// An installation could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PrintError {
+    /// An object could not be written as YAML.
+    #[error("an object cannot be written as YAML: {0}")]
+    Yaml(String),
+    /// The controller's rights are not known.
+    #[error(transparent)]
+    Rights(#[from] StartError),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}; check --into")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Files of a folder by their paths in it.
+pub type Files = Vec<(&'static str, String)>;
+
+impl Program {
+    /// Its CustomResourceDefinitions as YAML documents.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be serialized.
+    pub fn crds(&self) -> Result<String, PrintError> {
+        let crds = (self.crds)().into_iter().map(serde_json::to_value);
+        let crds: Result<Vec<_>, _> = crds.collect();
+        documents(&crds.map_err(|e| PrintError::Yaml(e.to_string()))?)
+    }
+
+    /// Everything that installs it, as YAML documents in an order in which they can be applied.
+    ///
+    /// The rights are those that its controllers declare to need ([`Manager::rights`](boatswain::Manager::rights)), among them to write Events, and in their own
+    /// namespace one Lease. There are two replicas: one works, the other stands by.
+    ///
+    /// # Errors
+    ///
+    /// When an object cannot be serialized, or its controllers contradict each other.
+    pub fn manifests(&self, install: &Install) -> Result<String, PrintError> {
+        let crds = self.crds()?;
+        let objects = documents(&self.site(install).objects()?)?;
+        let parts = [crds, objects].into_iter().filter(|part| !part.is_empty());
+        Ok(parts.collect::<Vec<_>>().join("---\n"))
+    }
+
+    /// A Kustomize base, for overlays to change names, images and replicas.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Program::manifests`].
+    pub fn kustomize(&self, install: &Install) -> Result<Files, PrintError> {
+        let site = self.site(install);
+        let resources = [
+            ("crd.yaml", self.crds()?),
+            ("namespace.yaml", yaml(&site.namespace())?),
+            (
+                "rbac.yaml",
+                documents(&[vec![site.account()], site.roles()?].concat())?,
+            ),
+            ("poddisruptionbudget.yaml", yaml(&site.budget())?),
+            ("deployment.yaml", yaml(&site.deployment())?),
+        ];
+        let resources: Files = resources
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        let names: Vec<_> = resources.iter().map(|(name, _)| *name).collect();
+        let base = yaml(&json!({
+            "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+            "resources": names,
+        }))?;
+        Ok([vec![("kustomization.yaml", base)], resources].concat())
+    }
+
+    /// A Helm chart of the same objects: what can be chosen is left to its values.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Program::manifests`].
+    pub fn chart(&self) -> Result<Files, PrintError> {
+        helm::chart(self)
+    }
+
+    /// Does what the command line asks for: prints the installation, or writes its folder. Errors are one line on standard error; the code is not zero then.
+    pub fn install(&self, install: &Install) -> ExitCode {
+        print(self.write(install))
+    }
+
+    fn write(&self, install: &Install) -> Result<String, PrintError> {
+        let files = match install.format {
+            Format::Yaml => return self.manifests(install),
+            Format::Kustomize => self.kustomize(install)?,
+            Format::Helm => self.chart()?,
+        };
+        if let Some(folder) = &install.into {
+            for (name, text) in files {
+                write(&folder.join(name), &text)?;
+            }
+        }
+        Ok(String::new())
+    }
+
+    fn site(&self, install: &Install) -> Site {
+        let policy = match install.kubernetes_version {
+            ..21 => "policy/v1beta1",
+            _ => "policy/v1",
+        };
+        let image = || format!("{}:{}", self.name, self.version);
+        let own = || self.name.to_owned();
+        Site {
+            program: *self,
+            namespace: install.namespace.clone().unwrap_or_else(own),
+            namespaces: install.work_in.clone(),
+            image: install.image.clone().unwrap_or_else(image),
+            policy: policy.into(),
+        }
+    }
+}
+
+/// Prints a text, or why there is none.
+pub fn print(text: Result<String, PrintError>) -> ExitCode {
+    use std::io::{ErrorKind, Write as _, stdout};
+    let written = match text {
+        Ok(text) => match stdout().write_all(text.as_bytes()) {
+            // a reader that has seen enough, such as head, is no failure
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| format!("cannot print: {error}")),
+        },
+        Err(error) => Err(error.to_string()),
+    };
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), PrintError> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let written = folder.and_then(|()| fs::write(path, text));
+    written.map_err(|source| PrintError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn documents(objects: &[Value]) -> Result<String, PrintError> {
+    let documents: Result<Vec<_>, _> = objects.iter().map(yaml).collect();
+    Ok(documents?.join("---\n"))
+}
+
+fn yaml(object: &Value) -> Result<String, PrintError> {
+    let mut text = serde_saphyr::to_string(object).map_err(|e| PrintError::Yaml(e.to_string()))?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
