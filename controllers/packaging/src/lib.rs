@@ -226,7 +226,7 @@ impl Program {
 }
 
 /// Prints a text, or why there is none.
-pub fn print(text: Result<String, PrintError>) -> ExitCode {
+pub fn print(text: Result<String, impl std::fmt::Display>) -> ExitCode {
     use std::io::{ErrorKind, Write as _, stdout};
     let written = match text {
         Ok(text) => match stdout().write_all(text.as_bytes()) {
