@@ -150,7 +150,7 @@ impl Stage {
         }
     }
 
-    fn controller(&self) -> &ControllerHandle {
+    fn controller(&self) -> ControllerHandle {
         self.manager.observer().controller(NAME).expect("there")
     }
 
