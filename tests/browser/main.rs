@@ -367,45 +367,27 @@ async fn pictures_for_the_readme_are_small_and_there_is_one_of_each_kind() {
         }
         clock.sleep(Duration::from_millis(400)).await;
     }
-    let kinds: [(&str, &str, &str, (u32, u32, bool)); 6] = [
-        (
-            "dashboard-tree-light.png",
-            "#/tree",
-            "light",
-            (1280, 900, false),
-        ),
-        (
-            "dashboard-tree-dark.png",
-            "#/tree",
-            "dark",
-            (1280, 900, false),
-        ),
+    let desk = (1280, 900, false);
+    let phone = (390, 844, true);
+    let pictures = [
+        ("dashboard-tree-light.png", "#/tree", "light", desk),
+        ("dashboard-tree-dark.png", "#/tree", "dark", desk),
         (
             "dashboard-controllers-light.png",
             "#/controllers",
             "light",
-            (1280, 900, false),
+            desk,
         ),
         (
             "dashboard-controllers-dark.png",
             "#/controllers",
             "dark",
-            (1280, 900, false),
+            desk,
         ),
-        (
-            "dashboard-phone-light.png",
-            "#/tree",
-            "light",
-            (390, 844, true),
-        ),
-        (
-            "dashboard-phone-dark.png",
-            "#/parked",
-            "dark",
-            (390, 844, true),
-        ),
+        ("dashboard-phone-light.png", "#/tree", "light", phone),
+        ("dashboard-phone-dark.png", "#/parked", "dark", phone),
     ];
-    for (name, hash, scheme, (width, height, phone)) in kinds {
+    for (name, hash, scheme, (width, height, phone)) in pictures {
         browser.prefer(scheme).await;
         browser.size(width, height, phone).await;
         browser
