@@ -60,7 +60,7 @@ impl Scene {
             address,
             is_well,
             space,
-            world: world,
+            world,
             _dir: dir,
         }
     }
