@@ -106,7 +106,7 @@ async fn the_api_finds_a_parked_key_says_why_and_unparks_it() {
     })
     .await;
     assert_eq!(parked["parked"][0]["key"], key);
-    assert_eq!(parked["parked"][0]["reason"], "no such berth");
+    assert_eq!(parked["parked"][0]["reason"], "gave up: no such berth");
     let found = scene.get("keys?state=parked&controller=quay&q=BERTH").await;
     assert_eq!(found["keys"][0]["key"], key, "case is nothing");
     eventually("the first line says so", async || {
