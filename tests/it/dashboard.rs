@@ -72,6 +72,17 @@ impl Scene {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// Waits until there is something to see.
+    async fn begun(self) -> Self {
+        eventually("the manager has started", async || {
+            let health = "/api/v1/health";
+            let (code, text) = request(self.address, Method::GET, health, &[], String::new()).await;
+            (code == StatusCode::OK).then_some(()).ok_or(text)
+        })
+        .await;
+        self
+    }
+
     async fn act(&self, action: &str, body: Value) -> (StatusCode, String) {
         let path = format!("/api/v1/actions/{action}");
         let bearer = format!("Bearer {TOKEN}");
@@ -95,7 +106,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_finds_a_parked_key_says_why_and_unparks_it() {
-    let scene = Scene::set().await;
+    let scene = Scene::set().await.begun().await;
     scene.space.put("berth", "1").await;
     let key = format!("{}/berth", scene.space.name);
     let parked = eventually("the key is parked", async || {
@@ -140,7 +151,7 @@ async fn the_api_finds_a_parked_key_says_why_and_unparks_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_actor_is_restarted_by_its_path_and_one_whose_siblings_depend_on_it_with_them() {
-    let scene = Scene::set().await;
+    let scene = Scene::set().await.begun().await;
     let observer = scene.manager.observer().clone();
     let informer = "root/informers/configmaps.v1,*";
     let lives = |path: &str| {
@@ -191,7 +202,7 @@ async fn an_actor_is_restarted_by_its_path_and_one_whose_siblings_depend_on_it_w
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_is_taken_is_an_error_of_the_start_that_names_the_flag() {
-    let scene = Scene::set().await;
+    let scene = Scene::set().await.begun().await;
     let options = Options {
         kubeconfig: Some(scene.world.kubeconfig().to_owned()),
         dashboard: Some(DashboardOptions {

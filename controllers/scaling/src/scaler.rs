@@ -24,7 +24,7 @@ pub struct Scaler {
 #[derive(Default)]
 struct Memory {
     rivalry: Rivalry,
-    /// When the last write of the replicas was begun: a rival wrote after that.
+    /// When the first write of the replicas was begun: a rival wrote after that. Servers before 1.22 do not renew the time of who writes the same again.
     wrote_at: Option<jiff::Timestamp>,
     /// Who disagrees, as far as it is known.
     rival: Rival,
@@ -247,7 +247,7 @@ impl Run<'_> {
     fn scaled(&self, wanted: &Wanted, from: i32, asked_at: jiff::Timestamp) -> Scaled {
         self.memory(|memory| {
             memory.rivalry.wrote(wanted, self.cx.now());
-            memory.wrote_at = Some(asked_at);
+            memory.wrote_at.get_or_insert(asked_at);
         });
         let to = wanted.replicas;
         tracing::info!(deployment = %self.name, from, to, "scaled");

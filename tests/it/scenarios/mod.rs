@@ -29,8 +29,7 @@ macro_rules! tests {
             invalid_specs_are_refused_by_the_schema);
         scenarios::tests!(@each $shared; fixing:
             an_annotation_is_followed_and_left_when_it_goes,
-            a_malformed_annotation_is_left_alone_and_told_once,
-            two_controllers_that_disagree_both_say_so_and_one_steps_back);
+            a_malformed_annotation_is_left_alone_and_told_once);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
         scenarios::tests!(@each $shared; replicas:
@@ -44,8 +43,6 @@ macro_rules! tests {
             a_rolling_restart_under_load_loses_nothing_and_logs_no_error,
             machines_that_have_run_for_different_times_follow_each_other,
             a_rival_whose_clock_is_hours_off_is_left_alone_as_long_as_it_renews);
-        scenarios::tests!(@each $lent; processes:
-            a_server_that_is_away_for_longer_than_the_lease_is_worked_with_by_one_when_it_is_back);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
             the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named,
@@ -62,7 +59,6 @@ macro_rules! tests {
             rights_that_are_taken_away_are_named_and_used_again_when_they_return,
             a_kind_is_waited_for_and_followed_through_its_deletion_and_return);
         scenarios::tests!(@each $shared; writing:
-            what_is_told_again_is_one_event_that_counts,
             an_object_is_cleaned_up_before_it_goes_and_code_without_cleanup_lets_it_go,
             a_controller_that_may_not_write_events_works_and_counts_them);
         scenarios::tests!(@each $lent; mirror:

@@ -115,6 +115,7 @@ async fn copies(space: &Space, at_least: u32) {
     .await;
 }
 
+#[allow(dead_code, reason = "played on the simulated server only")]
 pub(crate) async fn what_is_told_again_is_one_event_that_counts(world: &World) {
     let space = Space::create(&world.client().await, "events").await;
     let crew = Crew::start(world.kubeconfig(), Some(&space), vec![scribe()]).await;
