@@ -35,7 +35,7 @@ enum Command {
     /// Ask the API server whether the controller may do all that it does, and print a table of yes and no
     ///
     /// It is asked as whom `run` would be with the same flags: the lease is part of it with --leader-elect, and with --namespace only these count.
-    Check(Box<Check>),
+    Check(Box<ManagerArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -72,12 +72,6 @@ struct Explain {
     dashboard: Dashboard,
 }
 
-#[derive(Debug, Args)]
-struct Check {
-    #[command(flatten)]
-    manager: ManagerArgs,
-}
-
 impl Cli {
     /// Does what the command line asks for. Errors are printed as one line; the code is not zero then.
     pub fn run(self) -> ExitCode {
@@ -92,9 +86,7 @@ impl Cli {
             }
             Command::Crd => packaging::print(PROGRAM.crds()),
             Command::Manifests(install) => PROGRAM.install(&install),
-            Command::Check(check) => Manager::new(check.manager.options_or_exit())
-                .with(crate::controller())
-                .check(),
+            Command::Check(args) => manager(*args).check(),
         }
     }
 }
@@ -105,8 +97,10 @@ impl Run {
         if self.embedded {
             return crate::embedded::run(self.manager);
         }
-        Manager::new(self.manager.options_or_exit())
-            .with(crate::controller())
-            .run()
+        manager(self.manager).run()
     }
+}
+
+fn manager(args: ManagerArgs) -> Manager {
+    Manager::new(args.options_or_exit()).with(crate::controller())
 }

@@ -4,7 +4,9 @@
 
 mod process;
 
-use std::{net::TcpListener, process::Stdio, sync::mpsc};
+use std::net::TcpListener;
+#[cfg(all(feature = "embedded", target_os = "linux"))]
+use std::{process::Stdio, sync::mpsc};
 
 use process::{Process, binary, free, get, output, text};
 

@@ -9,6 +9,7 @@ use hashbrown::HashTable;
 
 use crate::key::Key;
 use crate::object::Object;
+use crate::table::is_too_large;
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +65,7 @@ impl Objects {
         let (entry, _) = found.remove();
         order.remove(key);
         // by itself it keeps the places of the most objects there ever were
-        if table.capacity() > SMALL && table.len() < table.capacity() / 8 {
+        if is_too_large(table.len(), table.capacity()) {
             let hash = |entry: &Entry| hasher.hash_one(entry.object.key());
             table.shrink_to(table.len() * 2, hash);
         }
@@ -82,9 +83,6 @@ impl Objects {
         keys.filter_map(|key| Some(&self.get(key)?.object))
     }
 }
-
-/// Tables of fewer places are not worth the trouble.
-const SMALL: usize = 1024;
 
 fn is(key: &Key) -> impl FnMut(&Entry) -> bool {
     move |entry| entry.object.key() == key

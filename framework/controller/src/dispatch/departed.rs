@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -27,12 +26,6 @@ struct Shelf {
     /// How many are remembered, mostly none: every run asks, on whatever thread, and need not take the lock to learn that. What caused a run has been
     /// counted before the run was asked for.
     count: AtomicUsize,
-}
-
-/// A book that counts when it is closed.
-struct Open<'a> {
-    book: MutexGuard<'a, Book>,
-    count: &'a AtomicUsize,
 }
 
 #[derive(Default)]
@@ -71,29 +64,7 @@ impl Departed {
     }
 
     fn insert_within(&self, last: Object, bound: usize) -> Option<Key> {
-        let mut open = self.book();
-        let Book {
-            last: all,
-            by_age,
-            next,
-            ..
-        } = &mut *open;
-        *next += 1;
-        by_age.insert(*next, last.key().clone());
-        let entry = Entry {
-            number: *next,
-            told: false,
-            last,
-        };
-        if let Some(before) = all.insert(entry.last.key().clone(), entry) {
-            by_age.remove(&before.number);
-        }
-        if all.len() <= bound {
-            return None;
-        }
-        let (_, oldest) = by_age.pop_first()?;
-        all.remove(&oldest);
-        Some(oldest)
+        self.change(|book| book.insert(last, bound))
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Object> {
@@ -113,8 +84,7 @@ impl Departed {
 
     /// The reconciler has failed at `key` for good.
     pub(crate) fn let_go(&self, key: &Key) -> LetGo {
-        let mut book = self.book();
-        match book.last.get(key) {
+        self.change(|book| match book.last.get(key) {
             None => LetGo::Nothing,
             Some(Entry { told: false, .. }) => LetGo::Untold,
             Some(Entry { number, .. }) => {
@@ -122,29 +92,31 @@ impl Departed {
                 book.forget(key, number);
                 LetGo::Forgotten
             }
-        }
+        })
     }
 
     /// Forgets what departed, unless another incarnation has departed since.
     pub(crate) fn settle(&self, dealt_with: &Object) {
-        let mut book = self.book();
-        let Some(Entry { number, last, .. }) = book.last.get(dealt_with.key()) else {
-            return;
-        };
-        if last.meta().uid == dealt_with.meta().uid {
-            let number = *number;
-            book.forget(dealt_with.key(), number);
-        }
+        self.change(|book| {
+            let Some(Entry { number, last, .. }) = book.last.get(dealt_with.key()) else {
+                return;
+            };
+            if last.meta().uid == dealt_with.meta().uid {
+                let number = *number;
+                book.forget(dealt_with.key(), number);
+            }
+        });
     }
 
     /// Forgets what had departed by the last time this was called: a standby need not tell what the leader has been told long ago.
     pub(crate) fn forget_old(&self) {
-        let book = &mut *self.book();
-        let young = book.by_age.split_off(&(book.old + 1));
-        for key in std::mem::replace(&mut book.by_age, young).into_values() {
-            book.last.remove(&key);
-        }
-        book.old = book.next;
+        self.change(|book| {
+            let young = book.by_age.split_off(&(book.old + 1));
+            for key in std::mem::replace(&mut book.by_age, young).into_values() {
+                book.last.remove(&key);
+            }
+            book.old = book.next;
+        });
     }
 
     /// Whose last states there are, the one that departed longest ago first.
@@ -152,35 +124,39 @@ impl Departed {
         self.book().by_age.values().cloned().collect()
     }
 
-    fn book(&self) -> Open<'_> {
-        Open {
-            book: lock(&self.0.book),
-            count: &self.0.count,
-        }
+    fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.0.book)
     }
-}
 
-impl Deref for Open<'_> {
-    type Target = Book;
-
-    fn deref(&self) -> &Book {
-        &self.book
-    }
-}
-
-impl DerefMut for Open<'_> {
-    fn deref_mut(&mut self) -> &mut Book {
-        &mut self.book
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.count.store(self.book.last.len(), Relaxed);
+    /// The one way to add or remove: it counts.
+    fn change<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {
+        let mut book = self.book();
+        let changed = change(&mut book);
+        self.0.count.store(book.last.len(), Relaxed);
+        changed
     }
 }
 
 impl Book {
+    fn insert(&mut self, last: Object, bound: usize) -> Option<Key> {
+        self.next += 1;
+        self.by_age.insert(self.next, last.key().clone());
+        let entry = Entry {
+            number: self.next,
+            told: false,
+            last,
+        };
+        if let Some(before) = self.last.insert(entry.last.key().clone(), entry) {
+            self.by_age.remove(&before.number);
+        }
+        if self.last.len() <= bound {
+            return None;
+        }
+        let (_, oldest) = self.by_age.pop_first()?;
+        self.last.remove(&oldest);
+        Some(oldest)
+    }
+
     fn forget(&mut self, key: &Key, number: u64) {
         self.last.remove(key);
         self.by_age.remove(&number);

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use super::text::as_text;
 
 /// Where the dashboard is served, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,15 +63,4 @@ impl fmt::Display for DashboardListen {
     }
 }
 
-impl Serialize for DashboardListen {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for DashboardListen {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+as_text!(DashboardListen);

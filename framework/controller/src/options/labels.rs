@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
+use super::text::as_text;
 use boatswain_cache::{Kind, Selection};
 use kube::core::{Expression, Selector};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// A label selector as flags and files spell it: `app=web,tier in (front,back),!canary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,15 +77,4 @@ impl fmt::Display for Labels {
     }
 }
 
-impl Serialize for Labels {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Labels {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
-    }
-}
+as_text!(Labels);

@@ -6,6 +6,7 @@ mod labels;
 mod span;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

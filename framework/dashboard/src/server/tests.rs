@@ -120,6 +120,12 @@ impl Scene {
         answer.expect("it cannot fail")
     }
 
+    /// A reader of the stream.
+    async fn open(&self) -> Response {
+        let request = Request::get("/api/v1/stream").header("host", "localhost");
+        self.send(request.body(Body::empty()).expect("sound")).await
+    }
+
     async fn get(&self, path: &str) -> (StatusCode, Value) {
         let request = Request::get(path).header("host", "localhost:8081");
         read(self.send(request.body(Body::empty()).expect("sound")).await).await
@@ -354,13 +360,10 @@ async fn names_stay_data_and_lists_are_bounded() {
 #[tokio::test(start_paused = true)]
 async fn all_readers_of_the_stream_share_one_picture_and_slow_ones_miss_some() {
     let scene = scene(false);
-    let open = async || {
-        let request = Request::get("/api/v1/stream").header("host", "localhost");
-        scene
-            .send(request.body(Body::empty()).expect("sound"))
-            .await
-    };
-    let (mut one, mut other) = (open().await.into_body(), open().await.into_body());
+    let (mut one, mut other) = (
+        scene.open().await.into_body(),
+        scene.open().await.into_body(),
+    );
     let (first, same) = (frame(&mut one).await, frame(&mut other).await);
     assert!(first.starts_with(b"event: overview\nid: "), "{first:?}");
     assert_eq!(first.as_ptr(), same.as_ptr(), "the bytes are shared");
@@ -388,21 +391,15 @@ async fn frame(body: &mut Body) -> bytes::Bytes {
 #[tokio::test(start_paused = true)]
 async fn readers_are_bounded_and_their_places_come_back() {
     let scene = scene(false);
-    let open = async || {
-        let request = Request::get("/api/v1/stream").header("host", "localhost");
-        scene
-            .send(request.body(Body::empty()).expect("sound"))
-            .await
-    };
     let mut readers = Vec::new();
     for _ in 0..READERS {
-        let reader = open().await;
+        let reader = scene.open().await;
         assert_eq!(reader.status(), StatusCode::OK);
         readers.push(reader);
     }
-    assert_eq!(open().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(scene.open().await.status(), StatusCode::SERVICE_UNAVAILABLE);
     readers.pop();
-    assert_eq!(open().await.status(), StatusCode::OK);
+    assert_eq!(scene.open().await.status(), StatusCode::OK);
 }
 
 #[tokio::test(start_paused = true)]

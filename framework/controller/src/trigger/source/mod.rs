@@ -92,7 +92,7 @@ impl Sender {
     ///
     /// [`Full`], never for a key that waits already.
     pub fn send_in(&self, lane: Lane, key: Key) -> Result<(), Full> {
-        if self.0.is_handed_over(&key, lane) {
+        if self.0.hand_over(&key, lane) {
             return Ok(());
         }
         self.change(key, |backlog, key| backlog.add(key, lane))
@@ -140,8 +140,8 @@ impl Sender {
 
 impl Shared {
     /// Puts a key on its desk at once if none waits here: the way by the actor of the source takes longer, and no key needs it but where the controller
-    /// does not run yet, or stands by.
-    fn is_handed_over(&self, key: &Key, lane: Lane) -> bool {
+    /// does not run yet, or stands by. False then.
+    fn hand_over(&self, key: &Key, lane: Lane) -> bool {
         if self.is_behind.load(Relaxed) {
             return false;
         }
