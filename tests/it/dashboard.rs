@@ -6,7 +6,8 @@ use boatswain::{Controller, DashboardOptions, Handle, Manager, Options, Outcome}
 use boatswain_supervision::NodeState;
 use boatswain_tests::{Space, World, eventually, request};
 use hyper::{Method, StatusCode};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -70,6 +71,16 @@ impl Scene {
         let (code, text) = request(self.address, Method::GET, &path, &[], String::new()).await;
         assert_eq!(code, StatusCode::OK, "{path}: {text}");
         serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// What is known of a key in the end, when that is what is wanted.
+    async fn told(&self, key: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("keys/quay/{}/{key}", self.space.name);
+        eventually("the key is so", async || {
+            let told = self.get(&path).await;
+            if wanted(&told) { Ok(told) } else { Err(told) }
+        })
+        .await
     }
 
     /// Waits until there is something to see.
@@ -221,5 +232,138 @@ async fn an_address_that_is_taken_is_an_error_of_the_start_that_names_the_flag()
         .expect("the address is taken");
     let refused = refused.to_string();
     assert!(refused.contains("--dashboard-listen"), "{refused}");
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
+    let scene = Scene::set().await.begun().await;
+    for name in ["berth", "crane", "mole"] {
+        scene.space.put(name, "1").await;
+        scene.told(name, |told| told["state"] == "parked").await;
+    }
+    let failing = scene.get("keys?top=failing").await;
+    assert_eq!(failing["keys"].as_array().map(Vec::len), Some(3));
+    assert_eq!(failing["keys"][0]["failures"], 1);
+    let slowest = scene.get("keys?top=slowest&limit=2").await;
+    assert_eq!(slowest["keys"].as_array().map(Vec::len), Some(2));
+    assert!(slowest["keys"][0]["took_ms"].is_number(), "{slowest}");
+
+    // a pause collects, and says whose wish it is
+    let quay = || json!({ "controller": "quay" });
+    let pause = json!({ "controller": "quay", "reason": "a storm" });
+    assert_eq!(scene.act("pause", pause).await.0, StatusCode::OK);
+    scene.is_well.send_replace(true);
+    let berth = format!("{}/berth", scene.space.name);
+    let requeue = json!({ "controller": "quay", "key": berth });
+    let (code, told) = scene.act("requeue", requeue).await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    assert!(
+        told.contains("no run begins") && told.contains("a storm"),
+        "{told}"
+    );
+    let ready = scene.told("berth", |told| told["state"] == "queued").await;
+    assert!(
+        ready["shut"]
+            .as_str()
+            .is_some_and(|why| why.contains("a storm")),
+        "{ready}"
+    );
+    assert_eq!(scene.act("resume", quay()).await.0, StatusCode::OK);
+    scene
+        .told("berth", |told| told["result"] == "success")
+        .await;
+    eventually("the object is told", async || {
+        let notes = scene.space.notes("ConfigMap", "berth", "Requeued").await;
+        (!notes.is_empty()).then_some(()).ok_or("no Event")
+    })
+    .await;
+
+    // all that are left
+    let (code, told) = scene.act("unpark", quay()).await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    assert!(told.contains("2 keys of quay are unparked"), "{told}");
+    for name in ["crane", "mole"] {
+        scene.told(name, |told| told["result"] == "success").await;
+    }
+    assert_eq!(scene.get("parked").await["total"], 0);
+    for crooked in ["a//b", "/", "", "a/b/c"] {
+        let body = json!({ "controller": "quay", "key": crooked });
+        let (code, told) = scene.act("requeue", body).await;
+        assert_eq!(code, StatusCode::NOT_FOUND, "{crooked}: {told}");
+    }
+    scene.stop().await;
+}
+
+/// What is in the Secrets, as it is and as it is sent.
+const SECRET: [&str; 2] = ["mizzenmast", "bWl6emVubWFzdA"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_a_secret_is_on_no_page_not_even_where_it_cannot_be_read() {
+    let scene = Scene::set().await.begun().await;
+    let resource = ApiResource::erase::<Secret>(&());
+    let secrets = Api::<DynamicObject>::namespaced_with(
+        scene.space.client().clone(),
+        &scene.space.name,
+        &resource,
+    );
+    for (name, data) in [
+        ("sound", json!({ "word": "bWl6emVubWFzdA==" })),
+        ("broken", json!({ "word": ["mizzenmast"] })),
+        ("crooked", json!({ "word": "mizzenmast!" })),
+    ] {
+        let secret = DynamicObject::new(name, &resource).data(json!({ "data": data }));
+        let made = secrets.create(&PostParams::default(), &secret).await;
+        made.expect("a Secret");
+    }
+    let vault = Controller::<Secret>::named("vault").reconcile_with(Arc::new(()), |_, _| async {
+        Ok::<_, Never>(Outcome::GiveUp("it is locked".into()))
+    });
+    let controllers = scene.manager.controllers();
+    controllers.add(vault).await.expect("it is added");
+    let page = async |path: &str| {
+        let path = format!("/api/v1/{path}");
+        request(scene.address, Method::GET, &path, &[], String::new())
+            .await
+            .1
+    };
+    for (name, state) in [
+        ("sound", "parked"),
+        ("broken", "undecodable"),
+        ("crooked", "undecodable"),
+    ] {
+        let path = format!("keys/vault/{}/{name}", scene.space.name);
+        eventually("it was looked at", async || {
+            let told = page(&path).await;
+            let is_so = told.contains(&format!("\"state\":\"{state}\""));
+            is_so.then_some(()).ok_or(told)
+        })
+        .await;
+        let told = page(&path).await;
+        assert!(!SECRET.iter().any(|word| told.contains(word)), "{told}");
+    }
+    eventually("the informer says that they cannot be read", async || {
+        let told = page("informers").await;
+        told.contains("broken").then_some(()).ok_or(told)
+    })
+    .await;
+    for path in [
+        "overview",
+        "health",
+        "tree",
+        "controllers",
+        "informers",
+        "parked",
+        "keys",
+        "keys?q=o",
+        "keys?top=failing",
+        "keys?top=slowest",
+    ] {
+        let told = page(path).await;
+        assert!(
+            !SECRET.iter().any(|word| told.contains(word)),
+            "{path}: {told}"
+        );
+    }
     scene.stop().await;
 }

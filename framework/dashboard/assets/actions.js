@@ -22,7 +22,7 @@ function changed() {
 }
 
 export function toast(words, bad = false) {
-  const element = h("div", { class: bad ? "toast bad" : "toast" }, words);
+  const element = h("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : null }, words);
   $("toasts").append(element);
   setTimeout(() => element.remove(), bad ? 9000 : 5000);
 }
@@ -57,7 +57,7 @@ export function ask({ title, words, label, secret, value, yes, check }) {
     const submit = async (event) => {
       if (event.submitter?.value === "no") return;
       event.preventDefault();
-      const refusal = await check?.(input.value);
+      const refusal = await check?.(input.value).catch((error) => `This could not be asked: ${error.message}`);
       if (refusal) return text($("ask-error"), refusal);
       dialog.close("yes");
     };

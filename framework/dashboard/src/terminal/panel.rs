@@ -1,0 +1,211 @@
+//! What `top` shows below the controllers: the tree, keys, parked keys, or informers.
+
+use boatswain_supervision::{NodeSnapshot, NodeState};
+use ratatui::text::{Line, Span};
+
+use super::{
+    client::{Client, ClientError},
+    draw::{colour, span},
+    screen::Screen,
+};
+use crate::view::{InformerView, KeyRow, Keys, Level, Overview, Parked, ParkedRow};
+
+/// Which of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Panel {
+    #[default]
+    Tree,
+    /// Those that are not idle.
+    Keys,
+    Parked,
+    Informers,
+}
+
+/// What was asked for beside the overview.
+pub(super) enum Shown {
+    /// Nothing.
+    Overview,
+    Keys(Keys),
+    Parked(Parked),
+}
+
+impl Panel {
+    pub(super) const ALL: [Self; 4] = [Self::Tree, Self::Keys, Self::Parked, Self::Informers];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Keys => "keys",
+            Self::Parked => "parked",
+            Self::Informers => "informers",
+        }
+    }
+
+    pub(super) fn next(self) -> Self {
+        Self::ALL[(self as usize + 1) % Self::ALL.len()]
+    }
+
+    pub(super) fn before(self) -> Self {
+        Self::ALL[(self as usize + Self::ALL.len() - 1) % Self::ALL.len()]
+    }
+
+    /// Asks for what it shows beside the overview.
+    pub(super) async fn ask(self, client: &Client) -> Result<Shown, ClientError> {
+        Ok(match self {
+            Self::Tree | Self::Informers => Shown::Overview,
+            Self::Keys => Shown::Keys(client.get("keys?limit=200").await?),
+            Self::Parked => Shown::Parked(client.get("parked?limit=200").await?),
+        })
+    }
+}
+
+/// The lines of the panel that is looked at.
+pub(super) fn lines(screen: &Screen) -> Vec<Line<'static>> {
+    let overview = &screen.overview;
+    let mut lines = Vec::new();
+    match (screen.panel, &screen.shown) {
+        (Panel::Tree, _) => {
+            if let Some(root) = &overview.tree.root {
+                tree(&mut lines, root, 0);
+            }
+        }
+        (Panel::Informers, _) => informers(&mut lines, overview),
+        (Panel::Keys, Shown::Keys(keys)) => {
+            lines.extend(keys.keys.iter().map(|key| busy(key, overview.at_ms)));
+            if keys.keys.is_empty() {
+                lines.push(Line::raw("all are idle, until something changes"));
+            }
+            if keys.more {
+                lines.push(Line::raw("there are more"));
+            }
+        }
+        (Panel::Parked, Shown::Parked(found)) => {
+            let rows = found.parked.iter();
+            lines.extend(rows.map(|key| parked(key, overview.at_ms)));
+            match found.total - found.parked.len().min(found.total) {
+                0 if found.total == 0 => lines.push(Line::raw("nothing is parked")),
+                0 => {}
+                more => lines.push(Line::raw(format!("{more} more"))),
+            }
+        }
+        (Panel::Keys | Panel::Parked, _) => lines.push(Line::raw("asking …")),
+    }
+    lines
+}
+
+/// Columns of a state and of a name before it.
+fn row(name: String, state: String, level: Level, more: String) -> Line<'static> {
+    Line::from(vec![
+        Span::raw(format!("{name:<44} ")),
+        Span::styled(format!("{state:<16}"), colour(level)),
+        Span::raw(format!(" {more}")),
+    ])
+}
+
+fn tree(lines: &mut Vec<Line<'static>>, node: &NodeSnapshot, depth: usize) {
+    let (state, level) = match node.state {
+        NodeState::Running if node.degraded.is_some() => ("degraded".to_owned(), Level::Warning),
+        NodeState::Running => ("running".to_owned(), Level::Ok),
+        NodeState::Backoff { until_ms } => (format!("back in {}", span(until_ms)), Level::Warning),
+        NodeState::Starting => ("starting".to_owned(), Level::Notice),
+        NodeState::Suspended => ("suspended".to_owned(), Level::Notice),
+        NodeState::Stopping => ("stopping".to_owned(), Level::Notice),
+        NodeState::Stopped => ("stopped".to_owned(), Level::Notice),
+        NodeState::Blocked => ("blocked".to_owned(), Level::Critical),
+        NodeState::Failed => ("failed".to_owned(), Level::Critical),
+    };
+    let mut more = Vec::new();
+    if node.restarts > 0 {
+        more.push(format!("↻{}", node.restarts));
+    }
+    more.extend(node.degraded.clone());
+    if let Some(exit) = node.last_exit.as_ref().filter(|exit| !exit.is_orderly()) {
+        let ago = node.last_exit_ms.map_or_else(String::new, span);
+        more.push(format!("{ago} ago {}", exit.root_cause().1));
+    }
+    let name = format!("{:width$}{}", "", node.id, width = depth * 2);
+    lines.push(row(name, state, level, more.join(" ")));
+    for child in &node.children {
+        tree(lines, child, depth + 1);
+    }
+}
+
+/// How bad it is that a key does that.
+fn level(key: &KeyRow) -> Level {
+    match key.state.as_str() {
+        "parked" => Level::Critical,
+        "waiting" | "held" | "undecodable" => Level::Warning,
+        "queued" => Level::Notice,
+        _ => Level::Ok,
+    }
+}
+
+fn busy(key: &KeyRow, now_ms: u64) -> Line<'static> {
+    let due = match (key.next_ms, key.since_ms) {
+        (Some(next), _) if next > now_ms => format!("next in {}", span(next - now_ms)),
+        (_, Some(since)) => format!("for {}", span(now_ms.saturating_sub(since))),
+        _ => String::new(),
+    };
+    let failed = match key.failures {
+        0 => String::new(),
+        n => format!("failed {n}×"),
+    };
+    let why = key.why.clone().unwrap_or_default();
+    let more = [key.controller.clone(), due, failed, why];
+    let more: Vec<_> = more.into_iter().filter(|part| !part.is_empty()).collect();
+    row(
+        key.key.clone(),
+        key.state.clone(),
+        level(key),
+        more.join(" · "),
+    )
+}
+
+fn parked(key: &ParkedRow, now_ms: u64) -> Line<'static> {
+    let since = span(now_ms.saturating_sub(key.since_ms));
+    let more = format!("failed {}× · {}", key.failures, key.reason);
+    let state = format!("since {since}");
+    let name = format!("{} {}", key.controller, key.key);
+    row(name, state, Level::Critical, more)
+}
+
+fn informers(lines: &mut Vec<Line<'static>>, overview: &Overview) {
+    for one in &overview.informers {
+        let state = match (&one.degraded, one.synced, one.fresh) {
+            (Some(_), ..) => ("degraded".to_owned(), Level::Warning),
+            (None, false, _) => (one.state.clone(), Level::Warning),
+            (None, true, false) => ("behind".to_owned(), Level::Warning),
+            (None, true, true) => (one.state.clone(), Level::Ok),
+        };
+        let (state, level) = state;
+        lines.push(row(one.name.clone(), state, level, informer(one)));
+    }
+    if let Some(lease) = &overview.lease {
+        let (state, level) = match (&lease.error, lease.leads) {
+            (Some(_), _) => ("in trouble", Level::Warning),
+            (None, true) => ("leads", Level::Ok),
+            (None, false) => ("stands by", Level::Notice),
+        };
+        let holder = lease.holder.as_deref().unwrap_or("nobody");
+        let mut more = format!(
+            "held by {holder}, changed hands {} times",
+            lease.transitions
+        );
+        if let Some(error) = &lease.error {
+            more = format!("{error}; {more}");
+        }
+        let name = format!("lease of {}", lease.identity);
+        lines.push(row(name, state.to_owned(), level, more));
+    }
+}
+
+fn informer(one: &InformerView) -> String {
+    let relists = one.relists.iter();
+    let relists: Vec<_> = relists.map(|(why, n)| format!("{why} {n}")).collect();
+    let event = one.last_event_ms.map_or("never".into(), span);
+    let mut told = Vec::from_iter(one.degraded.clone());
+    told.push(format!("{} objects, {} kB", one.objects, one.bytes / 1000));
+    told.push(format!("last event {event}"));
+    told.push(format!("lists: {}", relists.join(", ")));
+    told.join(" · ")
+}
