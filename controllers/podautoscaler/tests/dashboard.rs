@@ -90,9 +90,21 @@ fn top_shows_a_manager_in_any_size_waits_for_one_that_went_away_and_always_ends(
     let dashboard = free(8);
     let server = embedded(dashboard, &[]);
     let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 30, 110);
-    top.sees(&["All is well", "podautoscaler", "P99", "shard-0", "running"]);
+    top.sees(&[
+        "All is well",
+        "podautoscaler",
+        "P99",
+        "connection",
+        "running",
+    ]);
     top.size(24, 48);
-    top.sees(&["All is well", "CONTROLLER", "PARKED", "1 tree", "shard-0"]);
+    top.sees(&[
+        "All is well",
+        "CONTROLLER",
+        "PARKED",
+        "1 tree",
+        "connection",
+    ]);
     assert!(!top.screen().contains("P99"), "{}", top.screen());
     top.size(30, 110);
     top.press("4");

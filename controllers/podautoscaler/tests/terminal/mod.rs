@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use boatswain::Clock;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
@@ -85,15 +87,15 @@ impl Terminal {
 
     /// Waits until all of `words` are on the screen.
     pub(crate) fn sees(&mut self, words: &[&str]) {
+        let clock = Clock::system();
+        let end = clock.now() + PATIENCE;
         loop {
             let screen = self.screen();
             if words.iter().all(|word| screen.contains(word)) {
                 return;
             }
-            assert!(
-                self.read(),
-                "{words:?} never came; the screen was\n{screen}"
-            );
+            let more = clock.now() < end && self.read();
+            assert!(more, "{words:?} never came; the screen was\n{screen}");
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
         Constraint::Fill(1),
     ])
     .areas(area);
-    let lines = panel::lines(screen);
+    let lines = panel::lines(screen, below.width);
     let most = (lines.len() as u16).saturating_sub(below.height.saturating_sub(2));
     screen.top = screen.top.min(most);
     frame.render_widget(Paragraph::new(head), above);

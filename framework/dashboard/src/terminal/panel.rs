@@ -59,10 +59,17 @@ impl Panel {
     }
 }
 
-/// The lines of the panel that is looked at.
-pub(super) fn lines(screen: &Screen) -> Vec<Line<'static>> {
+/// Columns of a name and of a state at most.
+const NAME: u16 = 44;
+const STATE: usize = 16;
+
+/// The lines of the panel that is looked at, in a terminal of so many columns.
+pub(super) fn lines(screen: &Screen, width: u16) -> Vec<Line<'static>> {
     let overview = &screen.overview;
-    let mut lines = Vec::new();
+    let mut lines = Lines {
+        name: usize::from((width / 2).min(NAME)),
+        lines: Vec::new(),
+    };
     match (screen.panel, &screen.shown) {
         (Panel::Tree, _) => {
             if let Some(root) = &overview.tree.root {
@@ -71,38 +78,62 @@ pub(super) fn lines(screen: &Screen) -> Vec<Line<'static>> {
         }
         (Panel::Informers, _) => informers(&mut lines, overview),
         (Panel::Keys, Shown::Keys(keys)) => {
-            lines.extend(keys.keys.iter().map(|key| busy(key, overview.at_ms)));
+            for key in &keys.keys {
+                busy(&mut lines, key, overview.at_ms);
+            }
             if keys.keys.is_empty() {
-                lines.push(Line::raw("all are idle, until something changes"));
+                lines.say("all are idle, until something changes");
             }
             if keys.more {
-                lines.push(Line::raw("there are more"));
+                lines.say("there are more");
             }
         }
         (Panel::Parked, Shown::Parked(found)) => {
-            let rows = found.parked.iter();
-            lines.extend(rows.map(|key| parked(key, overview.at_ms)));
-            match found.total - found.parked.len().min(found.total) {
-                0 if found.total == 0 => lines.push(Line::raw("nothing is parked")),
+            for key in &found.parked {
+                parked(&mut lines, key, overview.at_ms);
+            }
+            match found.total.saturating_sub(found.parked.len()) {
+                0 if found.total == 0 => lines.say("nothing is parked"),
                 0 => {}
-                more => lines.push(Line::raw(format!("{more} more"))),
+                more => lines.say(format!("{more} more")),
             }
         }
-        (Panel::Keys | Panel::Parked, _) => lines.push(Line::raw("asking …")),
+        (Panel::Keys | Panel::Parked, _) => lines.say("asking …"),
     }
-    lines
+    lines.lines
 }
 
-/// Columns of a state and of a name before it.
-fn row(name: String, state: String, level: Level, more: String) -> Line<'static> {
-    Line::from(vec![
-        Span::raw(format!("{name:<44} ")),
-        Span::styled(format!("{state:<16}"), colour(level)),
-        Span::raw(format!(" {more}")),
-    ])
+struct Lines {
+    /// Columns of a name.
+    name: usize,
+    lines: Vec<Line<'static>>,
 }
 
-fn tree(lines: &mut Vec<Line<'static>>, node: &NodeSnapshot, depth: usize) {
+impl Lines {
+    fn say(&mut self, words: impl Into<String>) {
+        self.lines.push(Line::raw(words.into()));
+    }
+
+    /// A name, what it does, how bad that is, and whatever else fits on the line. A name that is too long loses its beginning, which others have, too.
+    fn row(&mut self, name: &str, state: &str, level: Level, more: &str) {
+        let width = self.name;
+        let long = name.chars().count();
+        let name = match long > width {
+            true => {
+                let end = name.chars().skip(long - width + 1);
+                std::iter::once('…').chain(end).collect()
+            }
+            false => name.to_owned(),
+        };
+        self.lines.push(Line::from(vec![
+            Span::raw(format!("{name:<width$} ")),
+            Span::styled(format!("{state:<STATE$}"), colour(level)),
+            Span::raw(format!(" {more}")),
+        ]));
+    }
+}
+
+fn tree(lines: &mut Lines, node: &NodeSnapshot, depth: usize) {
     let (state, level) = match node.state {
         NodeState::Running if node.degraded.is_some() => ("degraded".to_owned(), Level::Warning),
         NodeState::Running => ("running".to_owned(), Level::Ok),
@@ -124,7 +155,7 @@ fn tree(lines: &mut Vec<Line<'static>>, node: &NodeSnapshot, depth: usize) {
         more.push(format!("{ago} ago {}", exit.root_cause().1));
     }
     let name = format!("{:width$}{}", "", node.id, width = depth * 2);
-    lines.push(row(name, state, level, more.join(" ")));
+    lines.row(&name, &state, level, &more.join(" "));
     for child in &node.children {
         tree(lines, child, depth + 1);
     }
@@ -140,7 +171,7 @@ fn level(key: &KeyRow) -> Level {
     }
 }
 
-fn busy(key: &KeyRow, now_ms: u64) -> Line<'static> {
+fn busy(lines: &mut Lines, key: &KeyRow, now_ms: u64) {
     let due = match (key.next_ms, key.since_ms) {
         (Some(next), _) if next > now_ms => format!("next in {}", span(next - now_ms)),
         (_, Some(since)) => format!("for {}", span(now_ms.saturating_sub(since))),
@@ -153,32 +184,26 @@ fn busy(key: &KeyRow, now_ms: u64) -> Line<'static> {
     let why = key.why.clone().unwrap_or_default();
     let more = [key.controller.clone(), due, failed, why];
     let more: Vec<_> = more.into_iter().filter(|part| !part.is_empty()).collect();
-    row(
-        key.key.clone(),
-        key.state.clone(),
-        level(key),
-        more.join(" · "),
-    )
+    lines.row(&key.key, &key.state, level(key), &more.join(" · "));
 }
 
-fn parked(key: &ParkedRow, now_ms: u64) -> Line<'static> {
+fn parked(lines: &mut Lines, key: &ParkedRow, now_ms: u64) {
     let since = span(now_ms.saturating_sub(key.since_ms));
     let more = format!("failed {}× · {}", key.failures, key.reason);
     let state = format!("since {since}");
     let name = format!("{} {}", key.controller, key.key);
-    row(name, state, Level::Critical, more)
+    lines.row(&name, &state, Level::Critical, &more);
 }
 
-fn informers(lines: &mut Vec<Line<'static>>, overview: &Overview) {
+fn informers(lines: &mut Lines, overview: &Overview) {
     for one in &overview.informers {
-        let state = match (&one.degraded, one.synced, one.fresh) {
-            (Some(_), ..) => ("degraded".to_owned(), Level::Warning),
-            (None, false, _) => (one.state.clone(), Level::Warning),
-            (None, true, false) => ("behind".to_owned(), Level::Warning),
-            (None, true, true) => (one.state.clone(), Level::Ok),
+        let (state, level) = match (&one.degraded, one.synced, one.fresh) {
+            (Some(_), ..) => ("degraded", Level::Warning),
+            (None, false, _) => (one.state.as_str(), Level::Warning),
+            (None, true, false) => ("behind", Level::Warning),
+            (None, true, true) => (one.state.as_str(), Level::Ok),
         };
-        let (state, level) = state;
-        lines.push(row(one.name.clone(), state, level, informer(one)));
+        lines.row(&one.name, state, level, &informer(one));
     }
     if let Some(lease) = &overview.lease {
         let (state, level) = match (&lease.error, lease.leads) {
@@ -195,7 +220,7 @@ fn informers(lines: &mut Vec<Line<'static>>, overview: &Overview) {
             more = format!("{error}; {more}");
         }
         let name = format!("lease of {}", lease.identity);
-        lines.push(row(name, state.to_owned(), level, more));
+        lines.row(&name, state, level, &more);
     }
 }
 

@@ -96,7 +96,15 @@ fn the_screen_says_what_is_stuck_why_and_since_when() {
 fn a_narrow_screen_has_what_matters_most_and_a_tiny_one_does_no_harm() {
     let mut screen = screen();
     let told = shown(&mut screen, 44, 16);
-    holds(&told, &["scaler", "READY", "PARKED", "works", "1 tree"]);
+    holds(
+        &told,
+        &["scaler", "READY", "PARKED", "works", "1 tree", "back in 4s"],
+    );
+    screen.overview.informers[0].name = format!("{}.example.com,*", "x".repeat(80));
+    screen.turn(Panel::Informers);
+    let told = shown(&mut screen, 44, 16);
+    holds(&told, &["…", ".example.com,* degraded"]);
+    screen.turn(Panel::Tree);
     assert!(!told.contains("P99") && !told.contains("WAIT"), "{told}");
     for (width, height) in [(1, 1), (2, 40), (200, 2), (20, 5)] {
         shown(&mut screen, width, height);
