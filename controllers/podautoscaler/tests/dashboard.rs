@@ -137,6 +137,9 @@ fn top_shows_a_manager_in_any_size_waits_for_one_that_went_away_and_always_ends(
     top.signal("-TERM");
     let left = top.ends();
     assert!(left.contains("\u{1b}[?1049l"), "SIGTERM: {left:?}");
+    let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 30, 110);
+    top.sees(&["All is well"]);
+    top.hangs_up();
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn a_parked_key_with_news_is_said_to_be_parked_until_it_has_rested() {
         );
         let next = told.next.expect("a time").duration_since(told.at);
         assert!((1..10).contains(&next.as_secs()), "{told}");
-        assert_eq!(told.pending.to_string(), "updated");
+        assert!(told.pending.to_string().contains("updated"), "{told}");
         end(running).await;
     });
 }

@@ -127,6 +127,21 @@ impl Terminal {
         String::from_utf8_lossy(&self.written[from..]).into_owned()
     }
 
+    /// The terminal goes away, as with a lost connection; the binary must not outlive it.
+    pub(crate) fn hangs_up(mut self) {
+        self.script.kill().expect("killed");
+        self.script.wait().expect("ended");
+        let clock = Clock::system();
+        let end = clock.now() + PATIENCE;
+        let lives = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while lives() {
+            assert!(clock.now() < end, "it goes on without a terminal");
+        }
+    }
+
     /// What is on the screen.
     pub(crate) fn screen(&self) -> String {
         let mut grid: Vec<Vec<char>> = Vec::new();

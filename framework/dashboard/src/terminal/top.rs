@@ -64,10 +64,11 @@ enum News {
     End,
 }
 
-/// The signals that ask a program in a terminal to end; Ctrl-C is a key there.
+/// The signals that ask a program in a terminal to end; Ctrl-C is a key there. A terminal that hangs up ends it at once: reading from what is gone may last
+/// for ever.
 struct Ends {
     #[cfg(unix)]
-    signals: [Signal; 3],
+    signals: [Signal; 2],
 }
 
 impl Ends {
@@ -76,7 +77,6 @@ impl Ends {
         Ok(Self {
             signals: [
                 signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
                 signal(SignalKind::interrupt())?,
             ],
         })
@@ -84,10 +84,9 @@ impl Ends {
 
     #[cfg(unix)]
     async fn next(&mut self) {
-        let [term, hangup, interrupt] = &mut self.signals;
+        let [term, interrupt] = &mut self.signals;
         tokio::select! {
             _ = term.recv() => {}
-            _ = hangup.recv() => {}
             _ = interrupt.recv() => {}
         }
     }
