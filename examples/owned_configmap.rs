@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
-use boatswain::prelude::*;
+use boatswain::{own, prelude::*};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{CustomResource, CustomResourceExt as _};
 use schemars::JsonSchema;
@@ -32,26 +32,21 @@ impl Reconciler<Greeting> for Greeter {
         cx: &Context,
     ) -> Result<Outcome, ReconcileError> {
         let data = BTreeMap::from([("text".to_owned(), format!("Hello, {}!", greeting.spec.name))]);
-        let owner = greeting
-            .controller_owner_ref(&())
-            .into_iter()
-            .collect::<Vec<_>>();
-        if let Some(map) = self.maps.get(&key_of(greeting.as_ref()))?
-            && map.data.as_ref() == Some(&data)
-            && map.owner_references() == owner
-        {
-            return Ok(Outcome::Done);
-        }
-        let wanted = ConfigMap {
+        let mut wanted = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(greeting.name_any()),
-                namespace: greeting.namespace(),
-                owner_references: Some(owner),
                 ..ObjectMeta::default()
             },
             data: Some(data),
             ..ConfigMap::default()
         };
+        own::control(greeting.as_ref(), &mut wanted)?;
+        if let Some(map) = self.maps.get(&key_of(greeting.as_ref()))?
+            && map.data == wanted.data
+            && map.owner_references() == wanted.owner_references()
+        {
+            return Ok(Outcome::Done);
+        }
         cx.apply(&wanted).await?;
         Ok(Outcome::Done)
     }

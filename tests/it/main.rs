@@ -2,7 +2,9 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
+mod clients;
 mod deterministic;
+
 mod scenarios;
 
 mod simulated {

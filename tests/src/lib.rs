@@ -16,9 +16,9 @@ mod world;
 
 pub use fixtures::{Space, autoscaler, deployment, install};
 pub use mirror::Mirror;
-pub use process::{Crew, redirected};
+pub use process::{Crew, acting_as, redirected};
 pub use proxy::Proxy;
 pub use real::{RealServer, Version};
 pub use sim::SimServer;
 pub use wait::{eventually, never_within};
-pub use world::World;
+pub use world::{World, client_of};

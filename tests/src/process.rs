@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use boatswain::{Handle, Manager, Observer, Options, Runnable, testing::assert_clean};
+use kube::config::Kubeconfig;
 
 use crate::{Space, World, eventually};
 
@@ -96,6 +97,16 @@ impl Crew {
             assert_clean(&self.observer);
         }
     }
+}
+
+/// A kubeconfig like `original`, of an administrator, by which one acts as `user`.
+pub fn acting_as(original: &Path, user: &str, into: &Path) {
+    let mut config = Kubeconfig::read_from(original).expect("a kubeconfig");
+    for named in &mut config.auth_infos {
+        named.auth_info.get_or_insert_default().impersonate = Some(user.to_owned());
+    }
+    let text = serde_saphyr::to_string(&config).expect("YAML");
+    std::fs::write(into, text).expect("written");
 }
 
 /// A kubeconfig like `original` that goes to `address` instead.

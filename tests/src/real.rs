@@ -144,7 +144,11 @@ fn request(line: &Value) -> Request {
         subresource: text("/objectRef/subresource"),
         namespace: text("/objectRef/namespace"),
         name: text("/objectRef/name"),
-        user: text("/user/username"),
+        // who they acted as, if they did
+        user: match text("/impersonatedUser/username") {
+            nobody if nobody.is_empty() => text("/user/username"),
+            user => user,
+        },
         code: line
             .pointer("/responseStatus/code")
             .and_then(Value::as_u64)

@@ -34,11 +34,7 @@ impl World {
 
     /// A client with all rights, for this runtime.
     pub async fn client(&self) -> Client {
-        let file = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
-        let config = Config::from_custom_kubeconfig(file, &Default::default())
-            .await
-            .expect("a configuration");
-        Client::try_from(config).expect("a client")
+        client_of(self.kubeconfig()).await
     }
 
     /// The kubeconfig of a user with all rights.
@@ -136,4 +132,13 @@ impl World {
             Self::Real(real) => real.compact().await,
         }
     }
+}
+
+/// A client for whom a kubeconfig names, for this runtime.
+pub async fn client_of(kubeconfig: &Path) -> Client {
+    let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(file, &Default::default())
+        .await
+        .expect("a configuration");
+    Client::try_from(config).expect("a client")
 }

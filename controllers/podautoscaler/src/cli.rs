@@ -26,6 +26,10 @@ enum Command {
     Crd,
     /// Print what installs the controller in a cluster: CRD, namespace, account, rights, Deployment
     Manifests(Install),
+    /// Ask the API server whether the controller may do all that it does, and print a table of yes and no
+    ///
+    /// It is asked as whom `run` would be with the same flags: the lease is part of it with --leader-elect, and with --namespace only these count.
+    Check(Box<Check>),
 }
 
 #[derive(Debug, Args)]
@@ -38,13 +42,22 @@ struct Run {
     embedded: bool,
 }
 
+#[derive(Debug, Args)]
+struct Check {
+    #[command(flatten)]
+    manager: ManagerArgs,
+}
+
 impl Cli {
     /// Does what the command line asks for. Errors are printed as one line; the code is not zero then.
     pub fn run(self) -> ExitCode {
         match self.command {
             Command::Run(run) => run.run(),
             Command::Crd => print(manifests::crd()),
-            Command::Manifests(install) => print(manifests::manifests(&install)),
+            Command::Manifests(install) => print(install.write()),
+            Command::Check(check) => Manager::new(check.manager.options_or_exit())
+                .with(crate::controller())
+                .check(),
         }
     }
 }
@@ -67,14 +80,14 @@ fn print(text: Result<String, manifests::PrintError>) -> ExitCode {
         Ok(text) => match stdout().write_all(text.as_bytes()) {
             // a reader that has seen enough, such as head, is no failure
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| error.to_string()),
+            written => written.map_err(|error| format!("cannot print: {error}")),
         },
         Err(error) => Err(error.to_string()),
     };
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: cannot print: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }

@@ -26,7 +26,7 @@ const SCENE: [(&str, i32, i32); 2] = [("web", 1, 3), ("api", 4, 2)];
 /// Runs the controller against a simulated server until it is told to stop. Nothing needs to be installed.
 pub(crate) fn run(args: ManagerArgs) -> ExitCode {
     let options = args.options_or_exit();
-    boatswain::init_logging(options.log_format);
+    boatswain::init_logging(options.log_format, options.verbosity);
     let embedded = match Embedded::start() {
         Ok(embedded) => embedded,
         Err(error) => {

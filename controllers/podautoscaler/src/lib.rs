@@ -14,5 +14,5 @@ mod reconciler;
 mod status;
 
 pub use cli::Cli;
-pub use manifests::{crd, manifests};
+pub use manifests::{Format, Install, PrintError, crd, manifests};
 pub use reconciler::controller;

@@ -6,7 +6,8 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Fault, Key, Lister, Outcome, ReconcileError, Reconciler, Runnable, key_of,
+    Context, Controller, Fault, Key, Lister, Note, Outcome, ReconcileError, Reconciler, Right,
+    Runnable, Verb, conditions, key_of,
 };
 use dashmap::DashMap;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -38,6 +39,8 @@ pub fn controller() -> Runnable {
     Controller::<PodAutoscaler>::named(NAME)
         .watches::<Deployment>()
         .referenced_by(TARGET)
+        .needs(Right::on::<PodAutoscaler>([Verb::Patch]).subresource("status"))
+        .needs(Right::on::<Deployment>([Verb::Update]).subresource("scale"))
         .reconciler(|wiring| Scaler {
             deployments: wiring.lister::<Deployment>(),
             autoscalers: wiring.lister::<PodAutoscaler>(),
@@ -203,11 +206,9 @@ impl Run<'_> {
 
     /// Leaves the Deployment to the older PodAutoscaler and says so, in an Event the first time.
     async fn queue_up(&self, by: String) -> Result<Outcome, ReconcileError> {
-        let before = self.pa.status.iter().flat_map(|status| &status.conditions);
-        if !before
-            .into_iter()
-            .any(|c| c.type_ == "Synced" && c.message.contains(&by))
-        {
+        let before = self.pa.status.as_ref();
+        let before = before.and_then(|status| conditions::get(&status.conditions, "Synced"));
+        if !before.is_some_and(|synced| synced.message.contains(&by)) {
             let target = &self.pa.spec.target_deployment;
             let note = format!("PodAutoscaler {by} is older and scales Deployment {target}");
             self.cx.warning(self.pa.as_ref(), "Contended", note);
@@ -235,17 +236,16 @@ impl Run<'_> {
         });
         let (to, key, target) = (wanted.replicas, self.cx.key(), key_of(deployment));
         tracing::info!(deployment = %target, from, to, "scaled");
-        let note = format!("replicas changed from {from} to {to}");
-        self.cx.event(
+        let text = format!("replicas changed from {from} to {to}");
+        let pa = self.pa.as_ref();
+        let on_target = Note::normal(
             deployment,
             "Scaled",
-            format!("{note} by PodAutoscaler {key}"),
+            format!("{text} by PodAutoscaler {key}"),
         );
-        self.cx.event(
-            self.pa.as_ref(),
-            "Scaled",
-            format!("{note} on Deployment {target}"),
-        );
+        self.cx.tell(&on_target.because_of(pa).action("Scale"));
+        let on_pa = Note::normal(pa, "Scaled", format!("{text} on Deployment {target}"));
+        self.cx.tell(&on_pa.because_of(deployment).action("Scale"));
     }
 
     /// The field manager that last set the replicas, and a Warning when the controller steps back from it just now.

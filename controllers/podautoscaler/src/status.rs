@@ -125,9 +125,7 @@ pub(crate) fn said(
     conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
     reason: &str,
 ) -> bool {
-    conditions
-        .iter()
-        .any(|c| c.type_ == "Synced" && c.reason == reason)
+    conditions::get(conditions, "Synced").is_some_and(|synced| synced.reason == reason)
 }
 
 /// Kubernetes keeps whole seconds; comparing with what was read back needs the same.

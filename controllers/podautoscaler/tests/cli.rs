@@ -2,95 +2,16 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
 
-use std::{
-    io::{self, BufRead as _, BufReader, Read as _},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    process::{Child, Command, Output, Stdio},
-    sync::mpsc::{self, Receiver},
-    time::Duration,
-};
+mod process;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::{net::TcpListener, process::Stdio, sync::mpsc};
 
-fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_podautoscaler"));
-    command
-        .env_remove("KUBECONFIG")
-        .env_remove("RUST_LOG")
-        .env_remove("KUBERNETES_SERVICE_HOST")
-        .stdin(Stdio::null());
-    command
-}
-
-fn output(arguments: &[&str]) -> Output {
-    binary().args(arguments).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A running binary whose log is read line by line.
-struct Process {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stderr(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("started");
-        let log = BufReader::new(child.stderr.take().expect("piped"));
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            log.lines()
-                .map_while(Result::ok)
-                .try_for_each(|line| sender.send(line))
-        });
-        Self { child, lines }
-    }
-
-    /// Waits for a line that holds all of `parts`.
-    fn says(&self, parts: &[&str]) -> String {
-        let mut seen = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("no line with {parts:?}; the log so far: {seen:#?}"),
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill")
-            .args([signal, &self.child.id().to_string()])
-            .status();
-        assert!(sent.expect("kill").success());
-    }
-
-    fn ends(mut self) -> (Option<i32>, String) {
-        let mut out = String::new();
-        let mut pipe = self.child.stdout.take().expect("piped");
-        pipe.read_to_string(&mut out).expect("read");
-        (self.child.wait().expect("ended").code(), out)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use process::{Process, binary, free, get, output, text};
 
 #[test]
 fn help_names_every_command_and_flag() {
     let help = text(&output(&["--help"]).stdout);
-    for word in ["run", "crd", "manifests", "--embedded"] {
+    for word in ["run", "crd", "manifests", "check"] {
         assert!(help.contains(word), "{word} is missing in:\n{help}");
     }
     let help = text(&output(&["run", "--help"]).stdout);
@@ -223,24 +144,44 @@ fn a_log_that_cannot_be_written_is_lost_and_the_work_goes_on() {
     assert_eq!(process.ends().0, Some(0));
 }
 
-/// An address that was just given back. Where the system has more than one loopback address, none that anybody dials from: who dials a port of the
-/// dialing range over and over is one day given that very port, and meets itself.
-fn free(host: u8) -> SocketAddr {
-    let host = if cfg!(target_os = "linux") { host } else { 1 };
-    TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("a port")
+#[cfg(feature = "embedded")]
+#[test]
+fn the_check_prints_a_table_and_fails_where_a_right_is_missing() {
+    let mut process = Process::start(binary().args(["run", "--embedded"]));
+    process.says(&["scaled", "default/web"]);
+    let path = process.prints("KUBECONFIG=");
+    let check = |path: &str| output(&["check", "--leader-elect", "--kubeconfig", path]);
+    let allowed = check(&path);
+    let table = text(&allowed.stdout);
+    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+    assert!(table.starts_with("NAMESPACE "), "{table}");
+    assert_eq!(
+        table.lines().filter(|l| l.ends_with(" yes")).count(),
+        13,
+        "{table}"
+    );
+
+    let admin = std::fs::read_to_string(&path).expect("a kubeconfig");
+    let dir = tempfile::tempdir().expect("a folder");
+    let viewer = dir.path().join("kubeconfig");
+    std::fs::write(&viewer, admin.replace("admintoken", "viewertoken")).expect("written");
+    let refused = check(&viewer.display().to_string());
+    let (table, error) = (text(&refused.stdout), text(&refused.stderr));
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert_eq!(
+        table.lines().filter(|l| l.ends_with(" no")).count(),
+        13,
+        "{table}"
+    );
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("13 of 13 rights are missing"), "{error}");
 }
 
-/// A plain GET, so that no HTTP client is needed.
-fn get(address: &str, path: &str) -> io::Result<String> {
-    use std::io::Write as _;
-    let mut stream = std::net::TcpStream::connect(address)?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+#[cfg(feature = "embedded")]
+#[test]
+fn a_line_of_json_names_each_span_once() {
+    let mut command = binary();
+    let process = Process::start(command.args(["run", "--embedded", "--log-format", "json"]));
+    let line = process.says(&["scaled", "default/web"]);
+    assert_eq!(line.matches("\"name\":\"reconcile\"").count(), 1, "{line}");
 }

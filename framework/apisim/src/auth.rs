@@ -82,7 +82,13 @@ impl Users {
         self.lock().tokens.get(token).cloned()
     }
 
-    pub(crate) fn may(&self, request: &Attributes) -> bool {
+    /// Whether `user` may act for others (`Impersonate-User`): administrators only.
+    pub(crate) fn may_impersonate(&self, user: &str) -> bool {
+        self.lock().admins.iter().any(|admin| admin == user)
+    }
+
+    /// What is said here of a request; nothing where it is neither granted nor denied.
+    pub(crate) fn judge(&self, request: &Attributes) -> Option<bool> {
         let users = self.lock();
         let among = |rules: &[(String, Matcher)]| {
             rules
@@ -91,8 +97,11 @@ impl Users {
         };
         // whoever is known may discover the API and ask about themselves
         let open = request.resource.is_empty() || request.resource.starts_with("selfsubject");
-        !among(&users.denied)
-            && (open || users.admins.contains(&request.user) || among(&users.granted))
+        if among(&users.denied) {
+            return Some(false);
+        }
+        let granted = open || users.admins.contains(&request.user) || among(&users.granted);
+        granted.then_some(true)
     }
 }
 

@@ -22,7 +22,8 @@
 //! # Caveats
 //! Deliberately simpler than a real server: admission webhooks, CEL rules, protobuf and conversion webhooks are
 //! absent; pods are deleted without a grace period; built-in kinds are checked only where controllers and kubectl
-//! commonly go wrong. Rights are a list of grants, not RBAC objects.
+//! commonly go wrong. Rights are what [`Users`] grants and what Roles
+//! and their bindings say; nobody is kept from giving more than they have.
 
 mod api;
 mod attributes;
@@ -40,6 +41,7 @@ mod http;
 mod model;
 mod patch;
 mod print;
+mod rbac;
 mod schema;
 mod selector;
 mod sim;

@@ -8,12 +8,14 @@ use std::{
 
 use crate::{
     api::{State, Write},
+    attributes::Attributes,
     audit::{Audit, Log},
     auth::{Anonymous, Users},
     bell::{Bell, Ear},
     fault::Faults,
     http::service::SimService,
     model::object::Collection,
+    rbac,
     time::{Time, seconds},
     world::{World, WorldOptions},
 };
@@ -91,6 +93,12 @@ impl Inner {
             self.any.ring(version);
         }
         out
+    }
+
+    /// Whether a request is allowed, by the grants of its user or by the Roles that are bound to them.
+    pub(crate) fn may(&self, request: &Attributes) -> bool {
+        let judged = self.users.judge(request);
+        judged.unwrap_or_else(|| self.with(|state| rbac::allows(&state.store, request)))
     }
 
     pub(crate) fn subscribe(&self, collection: &Collection) -> Ear {

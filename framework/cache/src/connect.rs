@@ -2,6 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
+use boatswain_supervision::Clock;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use hyper_timeout::TimeoutConnector;
@@ -18,13 +19,18 @@ use hyper_util::client::{
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _, DynBody};
 use tokio::runtime::Handle;
-use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _, util::BoxService};
+use tower::{
+    BoxError, Layer as _, ServiceBuilder, ServiceExt as _,
+    util::{BoxCloneSyncService, BoxService},
+};
 
+mod credentials;
 mod gated;
 mod runtime;
 #[cfg(test)]
 mod tests;
 
+use credentials::Signing;
 pub use gated::Gate;
 use gated::Gating;
 use runtime::OnRuntimeLayer;
@@ -87,7 +93,7 @@ pub type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>
 ///
 /// Everything kube's own client takes from a configuration is honoured: certificates, tokens, exec plugins, impersonation, proxies (`proxy-url`,
 /// `HTTPS_PROXY` and `NO_PROXY`; HTTP, HTTPS and SOCKS 5, with credentials), the server's name in TLS, the reloaded CA in clusters, time limits; except that it never repeats a request
-/// by itself, which would hide a busy server from those who back off, and that [`kube::Client::valid_until`] says nothing.
+/// by itself, which would hide a busy server from those who back off (other than once after 401, with credentials read anew from their file or plugin), and that [`kube::Client::valid_until`] says nothing.
 ///
 /// Each watch has a connection of its own (HTTP/1.1), so no request waits behind one and a reader that is slow slows down nobody else.
 ///
@@ -237,13 +243,15 @@ where
         // without it, connections nobody needs are kept until somebody asks for one
         .pool_timer(TokioTimer::new())
         .build::<_, Body>(connector);
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
+    let (uri, headers) = (config.base_uri_layer(), config.extra_headers_layer()?);
+    let bare = ServiceBuilder::new()
+        .layer(headers)
         .map_err(|error: hyper_util::client::legacy::Error| BoxError::from(error))
         .service(http)
         .map_response(|answer| answer.map(plain));
+    let bare = BoxCloneSyncService::new(bare);
+    let signing = Signing::new(config, bare, Clock::system())?;
+    let service = ServiceBuilder::new().layer(uri).service(signing);
     let service = OnRuntimeLayer::new(io.clone()).layer(service.boxed());
     Ok(service.boxed())
 }
@@ -254,4 +262,16 @@ where
     B: http_body::Body<Data = bytes::Bytes, Error: Error + Send + Sync> + Send + Unpin + 'static,
 {
     Box::new(body.map_err(BoxError::from))
+}
+
+/// The same request once more, for who may have to repeat it; `None` if its body can be read only once.
+#[must_use]
+pub fn copy_request(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut copy = Request::new(request.body().try_clone()?);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    Some(copy)
 }

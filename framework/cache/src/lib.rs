@@ -212,7 +212,7 @@ mod version;
 mod view;
 
 pub use crate::core::{Freshness, InformerCore, Sight, WaitError};
-pub use connect::{ConnectOptions, Gate, Transport, connect, transport};
+pub use connect::{ConnectOptions, Gate, Transport, connect, copy_request, transport};
 pub use delta::{Cause, Change};
 pub use factory::{KeptOtherwise, SharedInformer, SharedInformers};
 pub use informer::{InformerOptions, informer};

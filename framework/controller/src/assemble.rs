@@ -21,8 +21,10 @@ use crate::{
     },
     error::StartError,
     explain::Heards,
+    finalizer::Finalizer,
     informers::{self, Informers},
     recorder::Recorder,
+    rights::Right,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, Roster},
     trigger::{Feed, Mapping, Origin, Referrers, Spring},
@@ -45,9 +47,13 @@ pub(crate) struct Plan {
     pub(crate) resync: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) ignore_own_writes: bool,
+    /// The name its author chose for its finalizer.
+    pub(crate) finalizer: Option<String>,
     pub(crate) priority: Option<Priority>,
     /// Whether its reconciles run on the pool.
     pub(crate) offload: bool,
+    /// What it does beside watching.
+    pub(crate) needs: Vec<Right>,
 }
 
 /// Makes a source of keys.
@@ -74,9 +80,16 @@ impl Plan {
             resync: Some(Duration::from_secs(10 * 60)),
             retry: RetryPolicy::default(),
             ignore_own_writes: false,
+            finalizer: None,
             priority: None,
             offload: false,
+            needs: Vec::new(),
         }
+    }
+
+    /// Its finalizer, used or to be taken away.
+    pub(crate) fn finalizer(&self, is_used: bool) -> Finalizer {
+        Finalizer::of(&self.name, self.finalizer.clone(), is_used)
     }
 
     /// What each watch selects, in their order.
@@ -293,6 +306,19 @@ impl Runnable {
     /// Whether its reconciles run on the pool.
     pub(crate) fn offloads(&self) -> bool {
         self.plan.offload
+    }
+
+    /// What the controller must be allowed to do: to read what it watches, to tell of what it reconciles, and what it declares besides.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be selected.
+    pub(crate) fn rights(&self) -> Result<Vec<Right>, StartError> {
+        let selections = self.plan.selections()?;
+        let watched = selections.iter().map(Right::to_watch);
+        let told = selections.first().map(|own| Right::to_tell_of(own.kind()));
+        let needs = self.plan.needs.iter().cloned();
+        Ok(watched.chain(told).chain(needs).collect())
     }
 
     /// Tells `informers` how the controller wants its objects to be kept.

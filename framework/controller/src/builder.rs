@@ -14,7 +14,9 @@ use crate::{
     assemble::{Plan, Runnable, WatchPlan, Wiring},
     context::Namespaced,
     dispatch::{RetryPolicy, Runner},
+    finalizer::{CleanUp, Cleanup},
     reconcile::{FnReconciler, Outcome, Reconciler},
+    rights::{Right, Verb},
     runner::TypedRunner,
     selected::Selected,
     trigger::{FnMapper, Mapping, Origin, Source},
@@ -216,14 +218,63 @@ impl<K: Watchable> Controller<K> {
         self
     }
 
+    /// Chooses the name of the controller's finalizer, such as `example.com/scaler`; `boatswain/<name of the controller>` where it is not called. Who renames
+    /// a finalizer has to take the old one away from the objects that have it.
+    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
+        self.plan.finalizer = Some(name.into());
+        self
+    }
+
+    /// Declares what the reconciler does beside reading what is watched: what it writes, and what it reads that no watch brings. Reading what is reconciled,
+    /// owned and watched, and writing Events, need not be said.
+    ///
+    /// Nothing is enforced by it: [`Manager::rights`](crate::Manager::rights) makes Roles of it, and [`Manager::check`](crate::Manager::check) asks
+    /// the server about it.
+    pub fn needs(mut self, right: Right) -> Self {
+        self.plan.needs.push(right);
+        self
+    }
+
     /// Sets the reconciler. `make` is called once, when the manager starts, and gets what reconcilers read from.
+    ///
+    /// The controller's [finalizer](Self::finalizer) is taken away from every object that has it: there was a cleanup once, and is none any more. That takes the
+    /// right to patch them; who still calls [`Controller::finalizer`] has declared it.
     pub fn reconciler<R: Reconciler<K>>(
         self,
         make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
     ) -> Runnable {
+        self.runnable(make, None)
+    }
+
+    /// Sets a reconciler that cleans up before an object goes: the controller keeps its [finalizer](Self::finalizer) on every object it reconciles. See
+    /// [`Cleanup`].
+    pub fn reconciler_with_cleanup<R: Cleanup<K>>(
+        self,
+        make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
+    ) -> Runnable {
+        self.runnable(
+            make,
+            Some(|to, object, cx| Box::pin(to.cleanup(object, cx))),
+        )
+    }
+
+    fn runnable<R: Reconciler<K>>(
+        mut self,
+        make: impl FnOnce(&mut Wiring<'_>) -> R + Send + 'static,
+        clean_up: Option<CleanUp<K, R>>,
+    ) -> Runnable {
+        let finalizer = self.plan.finalizer(clean_up.is_some());
+        if clean_up.is_some() || self.plan.finalizer.is_some() {
+            self.plan.needs.push(Right::on::<K>([Verb::Patch]));
+        }
         let make = move |wiring: &mut Wiring<'_>| -> Arc<dyn Runner> {
-            let departed = wiring.departed();
-            Arc::new(TypedRunner::new(wiring.own::<K>(), make(wiring), departed))
+            Arc::new(TypedRunner {
+                departed: wiring.departed(),
+                lister: wiring.own::<K>(),
+                reconciler: make(wiring),
+                finalizer,
+                clean_up,
+            })
         };
         Runnable {
             plan: self.plan,

@@ -20,13 +20,16 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::{leader::Fence, reconcile::Fault};
 
+mod again;
 mod fault;
 mod fencing;
+mod measured;
 mod record;
 mod refusal;
 
 pub(crate) use fault::{fault_of, fault_of_read};
 pub(crate) use fencing::Fencing;
+pub(crate) use measured::{MeasureLayer, Measured, NO_ANSWER, REQUEST, Requests};
 pub(crate) use record::recording;
 use refusal::RefusalLayer;
 
@@ -67,7 +70,7 @@ impl ClientError {
     }
 }
 
-fn status(error: &kube::Error) -> Option<&kube::core::Status> {
+pub(crate) fn status(error: &kube::Error) -> Option<&kube::core::Status> {
     match error {
         kube::Error::Api(status) => Some(status),
         _ => None,
@@ -164,8 +167,19 @@ impl Default for ClientLimits {
     }
 }
 
+impl ClientLimits {
+    /// Those of the event recorder, whatever the controllers use up of theirs: 20 a second, 100 at once.
+    pub(crate) fn for_events() -> Self {
+        let some = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        Self {
+            qps: some(20),
+            ..Self::default()
+        }
+    }
+}
+
 /// Builds the client: every request is driven on `io`, a runtime that outlives every arbiter, so that no connection dies with
-/// the thread that happened to open it. With a `fence` nothing but reads passes while it is closed.
+/// the thread that happened to open it. With a `fence` nothing but reads passes while it is closed. What is asked is counted in `requests`.
 ///
 /// # Errors
 ///
@@ -176,6 +190,7 @@ pub(crate) fn connect(
     limits: ClientLimits,
     clock: Clock,
     fence: Option<Fence>,
+    requests: &Requests,
     io: &Handle,
 ) -> Result<kube::Client, kube::Error> {
     let namespace = config.default_namespace.clone();
@@ -190,8 +205,9 @@ pub(crate) fn connect(
     };
     let _entered = io.enter();
     Ok(kube::client::ClientBuilder::new(transport, namespace)
+        .with_layer(&MeasureLayer::new(requests.clone(), clock.clone()))
         .with_layer(&RefusalLayer::new(clock.clone()))
-        .with_layer(&LimitLayer::new(limits, clock))
+        .with_layer(&LimitLayer::new(limits, clock).measured(requests))
         .build())
 }
 
@@ -205,6 +221,7 @@ pub(crate) struct LimitLayer {
     bucket: Arc<tokio::sync::Mutex<Bucket>>,
     timeout: Duration,
     clock: Clock,
+    requests: Option<Requests>,
 }
 
 impl LimitLayer {
@@ -214,6 +231,15 @@ impl LimitLayer {
             bucket: Arc::new(tokio::sync::Mutex::new(bucket)),
             timeout: limits.timeout,
             clock,
+            requests: None,
+        }
+    }
+
+    /// Tells `requests` how long each waited.
+    fn measured(self, requests: &Requests) -> Self {
+        Self {
+            requests: Some(requests.clone()),
+            ..self
         }
     }
 
@@ -260,12 +286,17 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (limit, inner) = (self.limit.clone(), self.inner.clone());
         Box::pin(async move {
-            let watch = is_watch(&request);
+            let (watch, method) = (is_watch(&request), request.method().clone());
             let send = sent(inner, request);
             if watch {
                 return send.await;
             }
+            let begun = limit.clock.now();
             limit.admit().await;
+            if let Some(requests) = &limit.requests {
+                let waited = limit.clock.now().saturating_duration_since(begun);
+                requests.waited(&method, waited);
+            }
             tokio::select! {
                 biased;
                 answer = send => answer,

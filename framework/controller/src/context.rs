@@ -1,5 +1,7 @@
 //! What one run of a reconciler is handed: who it is, the client, and the writes that are remembered for its next run.
 
+mod update;
+
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
 use boatswain_cache::{Key, Kind, Live};
@@ -18,6 +20,8 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::json;
+
+use update::would_change;
 
 use crate::{
     builder::Watchable,
@@ -65,24 +69,8 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Tells of trouble on an object.
     pub(crate) fn warn(&self, regarding: ObjectReference, reason: &'static str, note: String) {
-        self.publish(regarding, Severity::Warning, reason, note);
-    }
-
-    fn publish(
-        &self,
-        regarding: ObjectReference,
-        severity: Severity,
-        reason: &'static str,
-        note: String,
-    ) {
-        self.recorder.publish(Note {
-            regarding,
-            severity,
-            reason,
-            note,
-            controller: self.controller.clone(),
-            at: self.wall(),
-        });
+        let note = Note::on(regarding, Severity::Warning, reason, note);
+        self.recorder.publish(&self.controller, &note);
     }
 
     pub(crate) fn wall(&self) -> jiff::Timestamp {
@@ -232,7 +220,8 @@ impl Context {
         scaled.map(drop)
     }
 
-    /// Merges `status` into the status of `object`, on condition that it is still the version at hand.
+    /// Merges `status` into the status of `object`, on condition that it is still the version at hand. If that would change nothing, nothing is sent, and the
+    /// object is returned as it is.
     ///
     /// # Errors
     ///
@@ -243,6 +232,12 @@ impl Context {
         status: &impl Serialize,
     ) -> Result<K, ClientError> {
         let key = key_of(object);
+        let unsendable = |e| failed::<K>("patch", "/status", &key, kube::Error::SerdeError(e));
+        let status = serde_json::to_value(status).map_err(unsendable)?;
+        let now = serde_json::to_value(object).map_err(unsendable)?;
+        if !would_change(&now["status"], &status) {
+            return Ok(object.clone());
+        }
         let patch = json!({
             // it names the incarnation, too: a recreated object has another
             "metadata": { "resourceVersion": object.meta().resource_version },
@@ -255,7 +250,7 @@ impl Context {
     }
 
     /// Creates `object` or changes it to what is given, by server-side apply with the controller's name as field manager.
-    /// Fields that another manager owns are taken over.
+    /// Fields that another manager owns are taken over. An object as it was read can be given: what the server alone writes of its metadata is left out.
     ///
     /// # Errors
     ///
@@ -267,6 +262,10 @@ impl Context {
         // typed objects of k8s-openapi carry these already, custom resources too; a hand-written type may not
         body["apiVersion"] = json!(K::api_version(&()));
         body["kind"] = json!(K::kind(&()));
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            // the API refuses it
+            metadata.remove("managedFields");
+        }
         let params = PatchParams::apply(&self.surroundings.controller).force();
         let request = Self::path::<K>(&key).patch(key.name(), &params, &Patch::Apply(&body));
         self.send::<K, _>("patch", "", &key, request).await
@@ -319,14 +318,14 @@ impl Context {
         }
     }
 
-    /// Tells the story on `object`: a Normal Event. Never blocks and never fails a run; what cannot be delivered is counted.
+    /// Tells the story on `object`: a Normal Event. Short for [`Context::tell`].
     pub fn event<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
         reason: &'static str,
         note: impl Into<String>,
     ) {
-        self.publish(object, Severity::Normal, reason, note.into());
+        self.tell(&Note::normal(object, reason, note));
     }
 
     /// As [`Context::event`], for what a person should look at: a Warning Event.
@@ -336,25 +335,24 @@ impl Context {
         reason: &'static str,
         note: impl Into<String>,
     ) {
-        self.publish(object, Severity::Warning, reason, note.into());
+        self.tell(&Note::warning(object, reason, note));
     }
 
-    fn publish<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        severity: Severity,
-        reason: &'static str,
-        note: String,
-    ) {
-        let regarding = ObjectReference {
-            resource_version: None,
-            ..object.object_ref(&())
-        };
-        self.surroundings.publish(regarding, severity, reason, note);
+    /// Tells `note` as an Event. Never waits and never fails a run: what cannot be delivered is dropped and counted (`event_recorder_dropped_total`).
+    ///
+    /// What is told again of the same object, in the same words, raises the count of its Event until it has been quiet for six minutes. Of one object a
+    /// controller tells 25 different things at once, and then one in five minutes.
+    pub fn tell(&self, note: &Note) {
+        let Surroundings {
+            recorder,
+            controller,
+            ..
+        } = &*self.surroundings;
+        recorder.publish(controller, note);
     }
 
     /// Where objects of this kind are, next to `key`.
-    fn path<K: Writable>(key: &Key) -> Request {
+    pub(crate) fn path<K: Resource<DynamicType = ()> + 'static>(key: &Key) -> Request {
         let namespace = Kind::of::<K>()
             .namespaced
             .then(|| key.namespace().unwrap_or("default"));
@@ -365,6 +363,15 @@ impl Context {
         serde_json::to_vec(object).map_err(kube::core::request::Error::SerializeBody)
     }
 
+    /// Who writes: the controller.
+    pub(crate) fn manager(&self) -> &str {
+        &self.surroundings.controller
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.surroundings.clock
+    }
+
     fn post(&self) -> PostParams {
         PostParams {
             field_manager: Some(self.surroundings.controller.clone()),
@@ -372,7 +379,7 @@ impl Context {
         }
     }
 
-    async fn send<K: Writable, T: DeserializeOwned>(
+    pub(crate) async fn send<K: Resource<DynamicType = ()>, T: DeserializeOwned>(
         &self,
         verb: &'static str,
         subresource: &str,
@@ -396,7 +403,7 @@ pub fn key_of<K: Resource>(object: &K) -> Key {
     Key::of(object)
 }
 
-fn failed<K: Writable>(
+fn failed<K: Resource<DynamicType = ()>>(
     verb: &'static str,
     subresource: &str,
     key: &Key,

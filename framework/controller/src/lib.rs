@@ -37,13 +37,17 @@ mod crew;
 mod dispatch;
 mod error;
 mod explain;
+mod finalizer;
 mod informers;
 mod leader;
 mod logging;
 mod manager;
+mod names;
 mod options;
+pub mod own;
 mod reconcile;
 mod recorder;
+mod rights;
 mod runner;
 mod running;
 mod selected;
@@ -52,6 +56,8 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "otel")]
+mod trace;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};
@@ -68,11 +74,15 @@ pub use context::{Context, Namespaced, Writable, key_of};
 pub use dispatch::{ControllerHandle, Pace, ParkedKey, Pause, RetryPolicy, Shut};
 pub use error::{RunError, StartError};
 pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
+pub use finalizer::Cleanup;
 pub use leader::{Fenced, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{LeaderOptions, LogFormat, ManagerArgs, Options, OptionsError, Span};
+pub use own::OwnerError;
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};
+pub use recorder::Note;
+pub use rights::{Answered, CheckError, Checked, Right, Rights, Rule, Verb};
 pub use running::{Handle, Observer, Running};
 pub use selected::SelectError;
 pub use trigger::{Full, Sender, Source, channel};
@@ -82,7 +92,7 @@ pub mod prelude {
     pub use kube::{Resource, ResourceExt};
 
     pub use crate::{
-        ClientError, Context, Controller, Fault, Key, Lister, Manager, Outcome, ReconcileError,
-        Reconciler, Wiring, key_of,
+        Cleanup, ClientError, Context, Controller, Fault, Key, Lister, Manager, Note, Outcome,
+        ReconcileError, Reconciler, Wiring, key_of,
     };
 }

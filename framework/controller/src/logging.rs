@@ -2,34 +2,105 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use tracing_subscriber::EnvFilter;
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, registry::LookupSpan,
+    util::SubscriberInitExt as _,
+};
 
 use crate::options::LogFormat;
 
-/// What is logged unless `RUST_LOG` says otherwise. The client's own account of each failed request is left out: whoever made the request
-/// tells of it, with the object and once.
-const DEFAULT: &str = "info,kube_client=off";
+/// What is logged where `RUST_LOG` does not say it.
+///
+/// The client's own account of each failed request is left out: whoever made the request tells of it, with the object and once. The crates below connections
+/// talk much and seldom help.
+fn filter(verbosity: u8) -> &'static str {
+    match verbosity {
+        0..=3 => "info,kube_client=off",
+        4..=5 => "debug,kube_client=off,hyper_util=info,rustls=info,tower=info",
+        6..=7 => "trace,kube_client=off,hyper_util=info,rustls=info,tower=info",
+        8.. => "trace",
+    }
+}
 
-/// Sends logs to standard error; `RUST_LOG` says what (`info` by default). Does nothing where the program has set up logs itself.
+/// Sends logs to standard error. How much is set by `verbosity`, as [`Options::verbosity`](crate::Options::verbosity) counts it, unless `RUST_LOG` says it.
+/// Does nothing where the program has set up logs itself.
 ///
 /// Lines that cannot be written, to a full disk or a reader that went away, are lost; the program goes on.
-pub fn init(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+pub fn init(format: LogFormat, verbosity: u8) {
+    // an error only says that logs are set up already
+    let _ = subscriber(format, verbosity).try_init();
+}
+
+/// As [`init`], and with the feature `otel` sends traces where the environment names a collector, until what is returned is dropped.
+pub(crate) fn start(format: LogFormat, verbosity: u8, service: &str) -> Logs {
+    #[cfg(feature = "otel")]
+    {
+        let traces = crate::trace::Traces::of_environment(service);
+        let (traces, failed) = match traces {
+            Ok(traces) => (traces, None),
+            Err(error) => (None, Some(error)),
+        };
+        let layer = traces.as_ref().map(crate::trace::Traces::layer);
+        let _ = subscriber(format, verbosity).with(layer).try_init();
+        if let Some(error) = failed {
+            tracing::error!("{error}");
+        }
+        Logs { _traces: traces }
+    }
+    #[cfg(not(feature = "otel"))]
+    {
+        let _ = service;
+        init(format, verbosity);
+        Logs {}
+    }
+}
+
+/// What is sent beside logs, for as long as it is kept.
+pub(crate) struct Logs {
+    #[cfg(feature = "otel")]
+    _traces: Option<crate::trace::Traces>,
+}
+
+fn subscriber(
+    format: LogFormat,
+    verbosity: u8,
+) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter(verbosity)));
+    let lines = fmt::layer()
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
-    // an error only says that logs are set up already
-    let _ = match format {
-        LogFormat::Text => logs
+    let lines = match format {
+        LogFormat::Text => lines
             .with_ansi(std::io::stderr().is_terminal())
             .with_target(false)
-            .try_init(),
-        LogFormat::Json => logs.json().flatten_event(true).try_init(),
+            .boxed(),
+        // the list of spans has the current one, too
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .boxed(),
     };
+    tracing_subscriber::registry().with(filter).with(lines)
 }
 
 /// Says the last words of a process on standard error, if that can be written to.
 pub(crate) fn complain(what: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "error: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verbosity_is_a_filter_and_more_of_it_never_hides_anything() {
+        let levels = [0, 3, 4, 6, 8, 255].map(|verbosity| {
+            let filter: EnvFilter = filter(verbosity).parse().expect("a filter");
+            filter.max_level_hint()
+        });
+        assert!(levels.is_sorted(), "{levels:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
 mod links;
+mod rights;
 mod tree;
 
 use std::{collections::HashSet, future::Future, net::TcpListener, process::ExitCode, sync::Arc};
@@ -19,7 +20,7 @@ use crate::{
     dispatch::{Closing, ControllerHandle},
     error::{RunError, StartError},
     informers::{self, Informers},
-    leader::{Leadership, LeaseOptions},
+    leader::{Leadership, LeaseOptions, Role},
     logging,
     options::{ManagerArgs, Options},
     recorder::Recorder,
@@ -27,7 +28,7 @@ use crate::{
     signals,
     telemetry::{
         Roster, Telemetry, bind, register_controllers, register_informers, register_leadership,
-        register_recorder,
+        register_recorder, register_requests,
     },
 };
 
@@ -80,7 +81,8 @@ impl Manager {
     /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
-        logging::init(self.options.log_format);
+        let service = self.controllers.first().map_or("boatswain", Runnable::name);
+        let _logs = logging::start(self.options.log_format, self.options.verbosity, service);
         match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -291,7 +293,9 @@ impl Launch {
             links:
                 Links {
                     client,
+                    events,
                     address,
+                    requests,
                     leader,
                 },
             clock,
@@ -300,7 +304,7 @@ impl Launch {
             listener,
         } = self;
         let telemetry = Telemetry::default();
-        let recorder = Recorder::default();
+        let recorder = Recorder::new(clock.clone(), entropy.clone());
         let closing = Closing::default();
         let shared = SharedInformers::new(
             client.clone(),
@@ -333,8 +337,14 @@ impl Launch {
             .collect::<Result<_, _>>()?;
         let controllers: Arc<[ControllerHandle]> = yard.controllers.into();
         if let Some(Leader { leadership, .. }) = &leader {
-            let led = controllers.clone();
-            leadership.follow(move |role| led.iter().for_each(|c| c.play(role)));
+            let (led, recording) = (controllers.clone(), recorder.clone());
+            leadership.follow(move |role| {
+                led.iter().for_each(|c| c.play(role));
+                match role {
+                    Role::Standby => recording.stand_by(),
+                    Role::Leader(_) => recording.lead(),
+                }
+            });
             let (stuck, boot) = (leadership.clone(), clock.clone());
             telemetry
                 .live
@@ -351,8 +361,10 @@ impl Launch {
         let checks = informers::checks(move || checked.cores(), clock.clone());
         telemetry.ready.add_all(checks);
         register_recorder(&recorder, &telemetry.registry)?;
+        register_requests(&requests, &telemetry.registry)?;
         let parts = Parts {
             client,
+            events,
             leader: leader.clone(),
             controllers: controllers.clone(),
             telemetry: telemetry.clone(),

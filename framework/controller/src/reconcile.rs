@@ -5,7 +5,7 @@ use std::{error::Error, fmt, future::Future, io, sync::Arc, time::Duration};
 use boatswain_cache::{Key, LiveError, ReadError, WaitError};
 use boatswain_workqueue::Merge;
 
-use crate::{client::ClientError, context::Context};
+use crate::{client::ClientError, context::Context, own::OwnerError};
 
 /// Brings the world in line with one object of kind `K`.
 ///
@@ -150,7 +150,7 @@ fn is_of_a_connection(error: &io::Error) -> bool {
     )
 }
 
-/// What most reconcilers need as their error: a read without an answer, or a request that failed.
+/// What most reconcilers need as their error: a read without an answer, a request that failed, an object that cannot be owned.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// A lister has no answer.
@@ -159,6 +159,9 @@ pub enum ReconcileError {
     /// A request to the API server failed.
     #[error("{0}")]
     Client(#[from] ClientError),
+    /// An object cannot be owned by another.
+    #[error("{0}")]
+    Owner(#[from] OwnerError),
 }
 
 /// Why a key runs: a small set, merged when several reasons coalesce into one run. For logs and people, not for decisions.

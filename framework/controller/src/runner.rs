@@ -5,34 +5,75 @@ use std::sync::Arc;
 use boatswain_cache::{InformerCore, Key, Lister, Object, ReadError};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde::de::DeserializeOwned;
 
 use crate::{
+    builder::Watchable,
     client::ClientError,
     context::Context,
     dispatch::{Departed, Ended, Runner},
+    finalizer::{CleanUp, Finalizer, Step},
     reconcile::{Fault, Outcome, Reconciler},
 };
 
-pub(crate) struct TypedRunner<K, R> {
-    lister: Lister<K>,
-    reconciler: R,
-    departed: Departed,
+pub(crate) struct TypedRunner<K, R: Reconciler<K>> {
+    pub(crate) lister: Lister<K>,
+    pub(crate) reconciler: R,
+    pub(crate) departed: Departed,
+    pub(crate) finalizer: Finalizer,
+    /// There is one where the finalizer is used.
+    pub(crate) clean_up: Option<CleanUp<K, R>>,
 }
 
-impl<K, R> TypedRunner<K, R> {
-    pub(crate) fn new(lister: Lister<K>, reconciler: R, departed: Departed) -> Self {
-        Self {
-            lister,
-            reconciler,
-            departed,
+impl<K: Watchable, R: Reconciler<K>> TypedRunner<K, R> {
+    /// From an object to the end of its run: whatever its finalizer asks for, and the reconcile.
+    async fn attend(&self, mut object: Arc<K>, cx: &Context) -> Ended {
+        loop {
+            let is_on = match self.finalizer.step(object.meta()) {
+                Step::Reconcile => return self.ended(self.reconciler.reconcile(object, cx).await),
+                Step::Leave => return Ended::Outcome(Outcome::Done),
+                Step::Add => true,
+                Step::Remove => false,
+                Step::CleanUp => match self.clean_up(object.clone(), cx).await {
+                    Ok(Outcome::Done) => false,
+                    other => return self.ended(other),
+                },
+            };
+            // seldom: it is not to make every run's future larger
+            match Box::pin(self.finalizer.put(is_on, object, cx)).await {
+                // what was cleaned up is not reconciled, whoever holds it back
+                Ok(Some(next)) if is_on || self.clean_up.is_none() => object = next,
+                Ok(_) => return Ended::Outcome(Outcome::Done),
+                Err(error) => {
+                    return Ended::Failed {
+                        fault: error.fault(),
+                        message: error.to_string(),
+                    };
+                }
+            }
+        }
+    }
+
+    async fn clean_up(&self, object: Arc<K>, cx: &Context) -> Result<Outcome, R::Error> {
+        match self.clean_up {
+            Some(clean_up) => clean_up(&self.reconciler, object, cx).await,
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    fn ended(&self, outcome: Result<Outcome, R::Error>) -> Ended {
+        match outcome {
+            Ok(outcome) => Ended::Outcome(outcome),
+            Err(error) => Ended::Failed {
+                fault: self.reconciler.classify(&error),
+                message: chain(&error),
+            },
         }
     }
 }
 
 impl<K, R> Runner for TypedRunner<K, R>
 where
-    K: DeserializeOwned + Send + Sync + 'static,
+    K: Watchable,
     R: Reconciler<K>,
 {
     fn run(&self, cx: Context) -> BoxFuture<'_, Ended> {
@@ -46,13 +87,13 @@ where
                 cx.trail().saw(&object.meta().resource_version);
                 Ok(Some(self.lister.decode(&object)?))
             });
-            let outcome = match object {
+            match object {
                 Ok(Some(object)) => {
                     // what departed under this name before is history: the reconciler looks at what is there now
                     if let Some(before) = before {
                         self.departed.settle(&before);
                     }
-                    self.reconciler.reconcile(object, &cx).await
+                    self.attend(object, &cx).await
                 }
                 Ok(None) => {
                     let last = self.departed.tell(cx.key());
@@ -62,7 +103,7 @@ where
                     if let (Ok(Outcome::Done | Outcome::GiveUp(_)), Some(last)) = (&outcome, last) {
                         self.departed.settle(&last);
                     }
-                    outcome
+                    self.ended(outcome)
                 }
                 // a mapper or an owner reference named it: it is another process's business
                 Err(error @ ReadError::OutOfScope { .. }) => {
@@ -70,23 +111,16 @@ where
                     if let Some(before) = before {
                         self.departed.settle(&before);
                     }
-                    return Ended::Outcome(Outcome::Done);
+                    Ended::Outcome(Outcome::Done)
                 }
-                Err(ReadError::Undecodable(error)) => return Ended::Undecodable(error.to_string()),
+                Err(ReadError::Undecodable(error)) => Ended::Undecodable(error.to_string()),
                 Err(error) => {
                     let fault = Fault::Infrastructure { retry_after: None };
-                    return Ended::Failed {
+                    Ended::Failed {
                         message: error.to_string(),
                         fault,
-                    };
+                    }
                 }
-            };
-            match outcome {
-                Ok(outcome) => Ended::Outcome(outcome),
-                Err(error) => Ended::Failed {
-                    fault: self.reconciler.classify(&error),
-                    message: chain(&error),
-                },
             }
         })
     }

@@ -1,7 +1,9 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
 mod crashes;
+mod events;
 mod explain;
+mod finalizers;
 mod guarantees;
 mod isolation;
 mod leadership;
@@ -14,6 +16,7 @@ mod spans;
 mod stops;
 mod storm;
 mod triggers;
+mod updates;
 mod urgency;
 mod writes;
 

@@ -6,6 +6,7 @@ pub(crate) mod ownership;
 pub(crate) mod replicas;
 pub(crate) mod rights;
 pub(crate) mod scaling;
+pub(crate) mod writing;
 
 /// Makes a test of each scenario: those that share a server get `$shared`, those that hurt it a `$fresh` one of their own, or `$lent` one that they
 /// bring back alive.
@@ -28,7 +29,8 @@ macro_rules! tests {
         scenarios::tests!(@each $shared; replicas:
             of_two_replicas_one_works_and_the_other_follows);
         scenarios::tests!(@each $shared; rights:
-            a_user_without_rights_is_told_which_verb_and_resource_is_forbidden);
+            a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
+            the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named);
         scenarios::tests!(@each $shared; mirror:
             a_consistent_list_comes_in_pages,
             lists_are_streamed_where_the_server_can_and_read_in_pages_where_it_cannot,
@@ -38,6 +40,10 @@ macro_rules! tests {
             a_black_holed_watch_is_found_by_its_silence,
             rights_that_are_taken_away_are_named_and_used_again_when_they_return,
             a_kind_is_waited_for_and_followed_through_its_deletion_and_return);
+        scenarios::tests!(@each $shared; writing:
+            what_is_told_again_is_one_event_that_counts,
+            an_object_is_cleaned_up_before_it_goes_and_code_without_cleanup_lets_it_go,
+            a_controller_that_may_not_write_events_works_and_counts_them);
         scenarios::tests!(@each $lent; mirror:
             a_server_that_is_killed_and_comes_back_is_followed_without_telling_anything_twice,
             what_a_lost_history_hides_is_told_by_its_outcome,

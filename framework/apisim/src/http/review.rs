@@ -74,7 +74,7 @@ pub(super) fn answer(asked: &Asked<'_>, target: &Target) -> Result<Answer, Failu
         name: part("name"),
         path: String::new(),
     };
-    let allowed = wanted.is_null() || asked.inner.users.may(&question);
+    let allowed = wanted.is_null() || asked.inner.may(&question);
     review["status"] = json!({"allowed": allowed});
     Ok(Answer::value(201, &review))
 }

@@ -13,6 +13,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use tower::{BoxError, Service};
 
+use super::again::patiently;
 use crate::{context::Surroundings, dispatch::Target, explain::Trail};
 
 /// Subresources whose requests write nothing to their object.
@@ -98,10 +99,15 @@ impl Inner {
     }
 
     async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
-        let Surroundings { client, writes, .. } = &*self.surroundings;
+        let Surroundings {
+            client,
+            writes,
+            clock,
+            ..
+        } = &*self.surroundings;
         let written = target(&request).filter(|target| writes.concern(target));
         let Some(target) = written else {
-            return client.send(request).await;
+            return patiently(client, clock, request).await;
         };
         let method = request.method().clone();
         let echoes = self.surroundings.echoes.concern(&self.key, &target);
@@ -111,14 +117,14 @@ impl Inner {
             (request, Said::default())
         };
         if !said.dry_run.is_empty() {
-            return client.send(request).await;
+            return patiently(client, clock, request).await;
         }
         let mut sent = Sent {
             by: self,
             target: &target,
             is_known: false,
         };
-        let (head, body) = client.send(request).await?.into_parts();
+        let (head, body) = patiently(client, clock, request).await?.into_parts();
         let code = head.status;
         if code.is_server_error() || code == StatusCode::REQUEST_TIMEOUT {
             return Ok(Response::from_parts(head, body));

@@ -11,9 +11,18 @@ use crate::sync::lock;
 const ALOUD: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the failures of all keys of a controller.
-#[derive(Default)]
-pub(crate) struct Complaints(Mutex<Option<Window>>);
+/// Counts the failures of all keys of a controller, or others that come in numbers.
+pub(crate) struct Complaints {
+    aloud: u32,
+    window: Duration,
+    present: Mutex<Option<Window>>,
+}
+
+impl Default for Complaints {
+    fn default() -> Self {
+        Self::at_most(ALOUD, WINDOW)
+    }
+}
 
 struct Window {
     begun: Instant,
@@ -32,10 +41,20 @@ pub(crate) enum Tell {
 }
 
 impl Complaints {
+    /// So many are told aloud within `window`.
+    pub(crate) fn at_most(aloud: u32, window: Duration) -> Self {
+        Self {
+            aloud,
+            window,
+            present: Mutex::default(),
+        }
+    }
+
     /// A run has failed at `now`, the first of its key in a row or not.
     pub(crate) fn tell(&self, first: bool, now: Instant) -> Tell {
-        let mut present = lock(&self.0);
-        let ended = present.take_if(|window| now.saturating_duration_since(window.begun) >= WINDOW);
+        let mut present = lock(&self.present);
+        let ended =
+            present.take_if(|window| now.saturating_duration_since(window.begun) >= self.window);
         let unheard = ended.map_or(0, |window| window.quiet);
         let window = present.get_or_insert(Window {
             begun: now,
@@ -43,7 +62,7 @@ impl Complaints {
             quiet: 0,
         });
         // what was not heard is told of by the next failure, whosever it is
-        if unheard > 0 || (first && window.aloud < ALOUD) {
+        if unheard > 0 || (first && window.aloud < self.aloud) {
             window.aloud += 1;
             Tell::Aloud { unheard }
         } else {

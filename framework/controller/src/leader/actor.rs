@@ -198,6 +198,7 @@ impl Campaign {
             match change {
                 Change::Gained => {
                     tracing::info!(%namespace, %name, identity = %lease.identity, "leading");
+                    self.recorder.lead();
                     self.note("became leader");
                 }
                 Change::Lost(why) => {
@@ -214,20 +215,16 @@ impl Campaign {
     /// Tells it on the Lease, as client-go does.
     fn note(&self, what: &str) {
         let lease = self.leadership.options();
-        self.recorder.publish(Note {
-            regarding: ObjectReference {
-                api_version: Some("coordination.k8s.io/v1".into()),
-                kind: Some("Lease".into()),
-                name: Some(lease.name.clone()),
-                namespace: Some(lease.namespace.clone()),
-                ..ObjectReference::default()
-            },
-            severity: Severity::Normal,
-            reason: "LeaderElection",
-            note: format!("{} {what}", lease.identity),
-            controller: lease.name.clone(),
-            at: jiff::Timestamp::try_from(self.clock.wall()).unwrap_or_default(),
-        });
+        let on = ObjectReference {
+            api_version: Some("coordination.k8s.io/v1".into()),
+            kind: Some("Lease".into()),
+            name: Some(lease.name.clone()),
+            namespace: Some(lease.namespace.clone()),
+            ..ObjectReference::default()
+        };
+        let text = format!("{} {what}", lease.identity);
+        let note = Note::on(on, Severity::Normal, "LeaderElection", text);
+        self.recorder.publish(&lease.name, &note);
     }
 }
 

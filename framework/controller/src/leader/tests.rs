@@ -72,7 +72,8 @@ impl Stage {
                     let works = works.clone();
                     let busy = Box::new(move || works.load(Relaxed));
                     let catch_up: CatchUp = Arc::new(|| Box::pin(std::future::ready(())));
-                    LeaderActor::new(leader.clone(), Recorder::default(), catch_up, busy, link)
+                    let recorder = Recorder::new(link.clock().clone(), link.entropy().clone());
+                    LeaderActor::new(leader.clone(), recorder, catch_up, busy, link)
                 };
                 root.add(ChildSpec::actor("lease", Mailbox::new(), make));
             },

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 use tower::{BoxError, service_fn};
 
 use crate::{
-    client::{self, Fencing},
+    client::{self, ClientLimits, Fencing, Requests},
     error::StartError,
     leader::Leadership,
     options::Options,
@@ -16,7 +16,11 @@ use crate::{
 pub(super) struct Links {
     /// For everything but the lease. Where there is one, nothing but reads passes while it is not surely ours.
     pub(super) client: kube::Client,
+    /// For Events alone: they neither wait for what reconcilers write nor keep it waiting. Fenced, too.
+    pub(super) events: kube::Client,
     pub(super) address: String,
+    /// What these clients ask, without that for the lease; nothing where they were made elsewhere.
+    pub(super) requests: Requests,
     pub(super) leader: Option<Leader>,
 }
 
@@ -35,10 +39,13 @@ impl Links {
         clock: &Clock,
     ) -> Self {
         let address = "in process".to_owned();
+        let requests = Requests::to(&address);
         let Some(leadership) = leadership else {
             return Self {
+                events: client.clone(),
                 client,
                 address,
+                requests,
                 leader: None,
             };
         };
@@ -49,9 +56,12 @@ impl Links {
         });
         let namespace = client.default_namespace().to_owned();
         let fencing = Fencing::new(leadership.fence(), clock.clone(), way.clone(), way);
+        let fenced = kube::Client::new(fencing, namespace);
         Self {
-            client: kube::Client::new(fencing, namespace),
+            events: fenced.clone(),
+            client: fenced,
             address,
+            requests,
             leader: Some(Leader { leadership, client }),
         }
     }
@@ -80,11 +90,16 @@ impl Links {
             None => None,
         };
         let fence = leader.as_ref().map(|leader| leader.leadership.fence());
-        let limits = options.limits;
-        let client = client::connect(config, connections, limits, clock.clone(), fence, io);
+        let requests = Requests::to(&address);
+        let connect = |limits| {
+            let (config, clock, fence) = (config.clone(), clock.clone(), fence.clone());
+            client::connect(config, connections, limits, clock, fence, &requests, io)
+        };
         Ok(Self {
-            client: client.map_err(unusable)?,
+            client: connect(options.limits).map_err(&unusable)?,
+            events: connect(ClientLimits::for_events()).map_err(&unusable)?,
             address,
+            requests,
             leader,
         })
     }

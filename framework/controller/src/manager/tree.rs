@@ -13,7 +13,7 @@ use crate::{
     connection::{Connection, ConnectionActor},
     crew::Crew,
     dispatch::ControllerHandle,
-    leader::{CatchUp, LeaderActor, hostname},
+    leader::{CatchUp, LeaderActor},
     recorder::{Recorder, RecorderActor},
     telemetry::{Telemetry, TelemetryActor},
 };
@@ -21,6 +21,8 @@ use crate::{
 /// What the tree is made of.
 pub(super) struct Parts {
     pub(super) client: kube::Client,
+    /// For Events alone.
+    pub(super) events: kube::Client,
     pub(super) leader: Option<Leader>,
     pub(super) controllers: Arc<[ControllerHandle]>,
     pub(super) telemetry: Telemetry,
@@ -99,11 +101,9 @@ pub(super) fn root(parts: Parts, controllers: Vec<Branch>) -> SupervisorSpec {
                         .thread(parts.crew.lease.clone()),
                 );
             }
-            let (recorder, client) = (parts.recorder.clone(), parts.client.clone());
-            let instance = hostname();
-            let make = move |link: &Link| {
-                RecorderActor::new(recorder.clone(), client.clone(), instance.clone(), link)
-            };
+            let (recorder, client) = (parts.recorder.clone(), parts.events.clone());
+            let make =
+                move |link: &Link| RecorderActor::new(recorder.clone(), client.clone(), link);
             root.add(
                 ChildSpec::actor("events", Mailbox::new(), make).thread(parts.crew.events.clone()),
             );

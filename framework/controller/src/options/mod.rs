@@ -40,6 +40,9 @@ pub struct Options {
     pub limits: ClientLimits,
     /// Whether, and how, one of several replicas is elected to work; by default each process works. See [`LeaderOptions`].
     pub leader: Option<LeaderOptions>,
+    /// How much is logged, as klog counts it: from 4 on every reconcile, from 6 on every step, from 8 on every connection; 0 by default. `RUST_LOG`,
+    /// where set, says it instead.
+    pub verbosity: u8,
     /// How log lines are written.
     pub log_format: LogFormat,
 }
@@ -68,6 +71,7 @@ impl Default for Options {
             connections: ConnectOptions::default(),
             limits: ClientLimits::default(),
             leader: None,
+            verbosity: 0,
             log_format: LogFormat::Text,
         }
     }

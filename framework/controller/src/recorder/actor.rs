@@ -1,12 +1,12 @@
-//! The actor that writes notes to the API server.
+//! The actor that writes Events to the API server.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Running, WrapFuture as _,
 };
-use boatswain_supervision::{Clock, Context, Link, supervised};
-use k8s_openapi::api::events::v1::{Event, EventSeries};
+use boatswain_supervision::{Context, Link, supervised};
+use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
@@ -14,33 +14,31 @@ use kube::{
 use serde_json::json;
 
 use super::{
-    Note, Recorder,
-    state::{Series, Step},
+    Recorder,
+    answer::{Answer, GivenUp},
+    counts::Dropped,
+    state::{Next, Write},
 };
+use crate::dispatch::{Complaints, Tell};
 
-/// Attempts for one note before it is given up and counted; events are advice, not state.
-const ATTEMPTS: u32 = 5;
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of each reason to give Events up one is told aloud in this time.
+const QUIET: Duration = Duration::from_secs(10 * 60);
 
 pub(crate) struct RecorderActor {
     recorder: Recorder,
     client: kube::Client,
-    instance: String,
-    clock: Clock,
     drained: bool,
 }
 
 impl RecorderActor {
-    pub(crate) fn new(
-        recorder: Recorder,
-        client: kube::Client,
-        instance: String,
-        link: &Link,
-    ) -> Self {
+    pub(crate) fn new(recorder: Recorder, client: kube::Client, link: &Link) -> Self {
+        let seen = recorder.clone();
+        link.report("waiting", move || seen.view().waiting.into());
         Self {
             recorder,
             client,
-            instance,
-            clock: link.clock().clone(),
             drained: false,
         }
     }
@@ -52,12 +50,8 @@ impl Actor for RecorderActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        let work = write_all(
-            self.recorder.clone(),
-            self.client.clone(),
-            self.instance.clone(),
-            self.clock.clone(),
-        );
+        self.recorder.open();
+        let work = write_all(self.recorder.clone(), self.client.clone());
         ctx.spawn(work.into_actor(self).map(|(), actor, ctx| {
             actor.drained = true;
             ctx.stop();
@@ -75,79 +69,97 @@ impl Actor for RecorderActor {
     }
 }
 
-async fn write_all(recorder: Recorder, client: kube::Client, instance: String, clock: Clock) {
-    let mut series = Series::default();
-    while let Some(note) = recorder.front().await {
-        let written = write(&mut series, &note, &client, &instance, &clock).await;
-        recorder.taken(written);
+impl Drop for RecorderActor {
+    fn drop(&mut self) {
+        let lost = self.recorder.left();
+        if lost > 0 {
+            tracing::warn!(events = lost, "not written before the stop");
+        }
     }
 }
 
-async fn write(
-    series: &mut Series,
-    note: &Note,
-    client: &kube::Client,
-    instance: &str,
-    clock: &Clock,
-) -> bool {
-    let mut step = series.step(note, instance);
-    for attempt in 0..ATTEMPTS {
-        let error = match send(&step, client).await {
-            Ok(()) => return true,
-            Err(error) => error,
-        };
-        if let (Step::Count { name, .. }, kube::Error::Api(status)) = (&step, &error)
-            && status.code == 404
-        {
-            series.forget(name);
-            step = series.step(note, instance);
-            continue;
-        }
-        let refused =
-            matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
-        if refused || attempt + 1 == ATTEMPTS {
-            tracing::warn!(
-                namespace = note.regarding.namespace.as_deref(),
-                name = note.regarding.name.as_deref(),
-                reason = note.reason,
-                cause = crate::client::root_cause(&error),
-                "an event could not be written"
-            );
-            return false;
-        }
-        clock
-            .sleep(Duration::from_millis(500) * 2u32.pow(attempt))
-            .await;
-    }
-    false
-}
-
-async fn send(step: &Step, client: &kube::Client) -> Result<(), kube::Error> {
-    match step {
-        Step::Create(event) => {
-            let namespace = event.metadata.namespace.as_deref().unwrap_or("default");
-            let api = Api::<Event>::namespaced(client.clone(), namespace);
-            match api.create(&PostParams::default(), event).await {
-                // a lost answer to our own earlier attempt
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-                answer => answer.map(drop),
+/// Writes until all is written and nothing more can come.
+async fn write_all(recorder: Recorder, client: kube::Client) {
+    let mut grumbler = Grumbler::default();
+    let clock = recorder.0.clock.clone();
+    loop {
+        match recorder.next() {
+            Next::Send(write) => {
+                let answer = tokio::select! {
+                    biased;
+                    answer = send(&write, &client) => Answer::of(&answer),
+                    () = clock.sleep(PATIENCE) => Answer::Busy {
+                        retry_after: None,
+                        why: format!("no answer within {PATIENCE:?}"),
+                    },
+                };
+                if let Some(given_up) = recorder.answered(answer) {
+                    grumbler.tell(&given_up, &write, clock.now());
+                }
             }
+            Next::At(time) => tokio::select! {
+                biased;
+                () = recorder.0.wake.notified() => {}
+                () = clock.sleep_until(time) => {}
+            },
+            Next::Nothing => recorder.0.wake.notified().await,
+            Next::Over => return,
         }
-        Step::Count {
+    }
+}
+
+async fn send(write: &Write, client: &kube::Client) -> Result<(), kube::Error> {
+    match write {
+        Write::Create(event) => {
+            let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+            let api = Api::<Event>::namespaced(client.clone(), namespace);
+            api.create(&PostParams::default(), event).await.map(drop)
+        }
+        Write::Count {
             namespace,
             name,
-            count,
-            at,
+            series,
         } => {
-            let series = EventSeries {
-                count: *count,
-                last_observed_time: at.clone(),
-            };
             let patch = Patch::Merge(json!({ "series": series }));
             let api = Api::<Event>::namespaced(client.clone(), namespace);
-            api.patch(name, &PatchParams::default(), &patch)
-                .await
-                .map(drop)
+            let answer = api.patch(name, &PatchParams::default(), &patch).await;
+            answer.map(drop)
+        }
+    }
+}
+
+/// Tells of Events that were given up, seldom.
+#[derive(Default)]
+struct Grumbler(HashMap<&'static str, Complaints>);
+
+impl Grumbler {
+    fn tell(&mut self, given_up: &GivenUp, write: &Write, now: std::time::Instant) {
+        let GivenUp { dropped, why } = given_up;
+        let reason = dropped.label();
+        let complaints = self
+            .0
+            .entry(reason)
+            .or_insert_with(|| Complaints::at_most(1, QUIET));
+        let namespace = match write {
+            Write::Create(event) => event.metadata.namespace.as_deref().unwrap_or_default(),
+            Write::Count { namespace, .. } => namespace,
+        };
+        match complaints.tell(true, now) {
+            Tell::Aloud { unheard } => {
+                let help = match dropped {
+                    Dropped::Forbidden => {
+                        "; give the rights to create and patch events.events.k8s.io"
+                    }
+                    _ => "",
+                };
+                tracing::warn!(
+                    namespace,
+                    reason,
+                    unheard,
+                    "an Event is not written: {why}{help}"
+                );
+            }
+            Tell::Quietly => tracing::debug!(namespace, reason, "an Event is not written: {why}"),
         }
     }
 }

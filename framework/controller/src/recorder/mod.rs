@@ -1,118 +1,117 @@
 //! The event recorder: tells on the objects themselves what was done to them (`kubectl describe`).
 //!
-//! Reconcilers put [`Note`]s into a bounded queue and go on; one actor writes them as `events.k8s.io/v1` Events. A note that
-//! repeats raises the count of its Event instead of making another.
+//! Whoever has something to tell leaves a [`Note`] and goes on; one actor writes what comes of it as `events.k8s.io/v1` Events. What repeats itself raises
+//! the count of an Event instead of making another.
 
 mod actor;
+mod answer;
+mod counts;
+mod note;
+mod spam;
 mod state;
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::sync::{Arc, Mutex};
 
 pub(crate) use actor::RecorderActor;
-use k8s_openapi::api::core::v1::ObjectReference;
+use answer::{Answer, GivenUp};
+use boatswain_supervision::{Clock, Entropy};
+pub(crate) use counts::Counts;
+pub use note::Note;
+pub(crate) use note::Severity;
+use state::{Next, State};
 use tokio::sync::Notify;
 
-use crate::sync::lock;
+use crate::{leader::hostname, sync::lock};
 
-/// Notes that may wait for the API server; more are dropped and counted.
-const CAPACITY: usize = 1000;
+/// The way into the recorder, with all that it knows: it outlives every incarnation of the actor that writes.
+#[derive(Clone)]
+pub(crate) struct Recorder(Arc<Inner>);
 
-/// How an Event is shown by `kubectl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Severity {
-    Normal,
-    Warning,
-}
-
-/// One thing to tell about one object.
-#[derive(Clone, Debug)]
-pub(crate) struct Note {
-    pub(crate) regarding: ObjectReference,
-    pub(crate) severity: Severity,
-    pub(crate) reason: &'static str,
-    pub(crate) note: String,
-    pub(crate) controller: String,
-    pub(crate) at: jiff::Timestamp,
-}
-
-/// The way into the recorder; it outlives every incarnation of the actor that writes.
-#[derive(Clone, Default)]
-pub(crate) struct Recorder(Arc<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    notes: Mutex<VecDeque<Note>>,
+struct Inner {
+    /// Nothing is awaited, and no code of a user's runs, while it is locked.
+    state: Mutex<State>,
     wake: Notify,
-    closed: AtomicBool,
-    dropped: AtomicU64,
-    written: AtomicU64,
-    failed: AtomicU64,
+    clock: Clock,
+    entropy: Entropy,
 }
 
-/// What became of the notes so far.
+/// What a scrape sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RecorderCounts {
-    pub(crate) waiting: u64,
-    pub(crate) written: u64,
-    pub(crate) dropped: u64,
-    pub(crate) failed: u64,
+pub(crate) struct RecorderView {
+    pub(crate) counts: Counts,
+    /// Events that wait to be written.
+    pub(crate) waiting: usize,
+    /// Series that are remembered.
+    pub(crate) series: usize,
 }
 
 impl Recorder {
-    pub(crate) fn publish(&self, note: Note) {
-        let mut notes = self.notes();
-        if notes.len() >= CAPACITY {
-            self.0.dropped.fetch_add(1, Relaxed);
-            return;
-        }
-        notes.push_back(note);
-        drop(notes);
-        self.0.wake.notify_one();
+    pub(crate) fn new(clock: Clock, entropy: Entropy) -> Self {
+        // 32 bits: names stay short
+        let state = State::new(hostname(), entropy.next() >> 32);
+        Self(Arc::new(Inner {
+            state: Mutex::new(state),
+            wake: Notify::new(),
+            clock,
+            entropy,
+        }))
     }
 
-    pub(crate) fn counts(&self) -> RecorderCounts {
-        RecorderCounts {
-            waiting: self.notes().len() as u64,
-            written: self.0.written.load(Relaxed),
-            dropped: self.0.dropped.load(Relaxed),
-            failed: self.0.failed.load(Relaxed),
-        }
-    }
-
-    /// The next note, left in place until [`Recorder::taken`]: a crash while it is written loses nothing. `None` once closed and empty.
-    async fn front(&self) -> Option<Note> {
-        loop {
-            let front = self.notes().front().cloned();
-            match front {
-                Some(note) => return Some(note),
-                None if self.0.closed.load(Relaxed) => return None,
-                None => self.0.wake.notified().await,
-            }
+    /// Takes `note`, which `source` tells, or drops and counts it. Waits for nothing.
+    pub(crate) fn publish(&self, source: &str, note: &Note) {
+        let Inner { clock, wake, .. } = &*self.0;
+        let at = jiff::Timestamp::try_from(clock.wall()).unwrap_or(jiff::Timestamp::MAX);
+        let news = lock(&self.0.state).note(source, note, at, clock.now());
+        if news {
+            wake.notify_one();
         }
     }
 
-    fn taken(&self, written: bool) {
-        self.notes().pop_front();
-        let count = if written {
-            &self.0.written
-        } else {
-            &self.0.failed
-        };
-        count.fetch_add(1, Relaxed);
+    /// This process leads.
+    pub(crate) fn lead(&self) {
+        lock(&self.0.state).lead();
+    }
+
+    /// This process does not lead, or not any more: nothing more is told of what it did.
+    pub(crate) fn stand_by(&self) {
+        lock(&self.0.state).stand_by();
+    }
+
+    pub(crate) fn view(&self) -> RecorderView {
+        let state = lock(&self.0.state);
+        RecorderView {
+            counts: state.counts,
+            waiting: state.waiting(),
+            series: state.series(),
+        }
+    }
+
+    fn next(&self) -> Next {
+        lock(&self.0.state).next(self.0.clock.now())
+    }
+
+    fn answered(&self, answer: Answer) -> Option<GivenUp> {
+        let Inner { clock, entropy, .. } = &*self.0;
+        let chance = entropy.unit();
+        lock(&self.0.state).answered(answer, clock.now(), chance)
+    }
+
+    fn open(&self) {
+        lock(&self.0.state).open();
     }
 
     fn close(&self) {
-        self.0.closed.store(true, Relaxed);
+        lock(&self.0.state).close(self.0.clock.now());
         self.0.wake.notify_one();
     }
 
-    fn notes(&self) -> MutexGuard<'_, VecDeque<Note>> {
-        lock(&self.0.notes)
+    /// The actor that writes is gone: for good, if it was to stop. Says how many notes are lost with it.
+    fn left(&self) -> u64 {
+        let mut state = lock(&self.0.state);
+        if state.is_closing() {
+            state.abandon()
+        } else {
+            0
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use prometheus::Registry;
 
-use crate::recorder::{Recorder, RecorderCounts};
+use crate::recorder::{Recorder, RecorderView};
 
 mod controllers;
 mod families;
 mod informers;
 mod leadership;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ pub(crate) use controllers::{ControllerMetrics, Roster, register_controllers};
 use families::{Families, Scraped};
 pub(crate) use informers::register_informers;
 pub(crate) use leadership::register_leadership;
+pub(crate) use requests::register_requests;
 
 /// Registers what became of Events.
 pub(crate) fn register_recorder(
@@ -23,34 +25,67 @@ pub(crate) fn register_recorder(
 ) -> Result<(), prometheus::Error> {
     let recorder = recorder.clone();
     registry.register(Box::new(Scraped::new(recorder_families, move || {
-        recorder.counts()
+        recorder.view()
     })?))
 }
 
-fn recorder_families(families: &mut Families, counts: Option<&RecorderCounts>) {
-    type Read = fn(&RecorderCounts) -> u64;
+fn recorder_families(families: &mut Families, view: Option<&RecorderView>) {
+    type Read = fn(&RecorderView) -> u64;
     let totals: [(&'static str, &'static str, Read); 3] = [
-        ("event_recorder_written_total", "Events written.", |c| {
-            c.written
-        }),
         (
-            "event_recorder_dropped_total",
-            "Events dropped because too many waited.",
-            |c| c.dropped,
+            "event_recorder_notes_total",
+            "What controllers told, whatever became of it.",
+            |view| view.counts.notes,
         ),
         (
-            "event_recorder_failed_total",
-            "Events the API server did not take.",
-            |c| c.failed,
+            "event_recorder_repeated_total",
+            "Notes that raised the count of an Event.",
+            |view| view.counts.repeated,
+        ),
+        (
+            "event_recorder_retries_total",
+            "Requests sent again.",
+            |view| view.counts.retries,
         ),
     ];
     for (name, help, read) in totals {
-        families.counter(name, help, &[], counts.map(|counts| (vec![], read(counts))));
+        families.counter(name, help, &[], view.map(|view| (vec![], read(view))));
     }
-    families.gauge(
-        "event_recorder_waiting",
-        "Events that wait to be written.",
-        &[],
-        counts.map(|counts| (vec![], counts.waiting as f64)),
+    let written = view.map(|RecorderView { counts, .. }| {
+        [("create", counts.created), ("patch", counts.patched)]
+            .map(|(verb, count)| (vec![verb.to_owned()], count))
+    });
+    families.counter(
+        "event_recorder_written_total",
+        "Events created, and counts of Events written.",
+        &["verb"],
+        written.into_iter().flatten(),
     );
+    let dropped = view.map(|view| {
+        let drops = view.counts.drops();
+        drops.map(|(why, count)| (vec![why.label().to_owned()], count))
+    });
+    families.counter(
+        "event_recorder_dropped_total",
+        "Notes that never reached the API server.",
+        &["reason"],
+        dropped.into_iter().flatten(),
+    );
+    type Gauge = fn(&RecorderView) -> usize;
+    let gauges: [(&'static str, &'static str, Gauge); 2] = [
+        (
+            "event_recorder_waiting",
+            "Events that wait to be written.",
+            |view| view.waiting,
+        ),
+        (
+            "event_recorder_series",
+            "Events whose repetitions are counted.",
+            |view| view.series,
+        ),
+    ];
+    for (name, help, read) in gauges {
+        let series = view.map(|view| (vec![], read(view) as f64));
+        families.gauge(name, help, &[], series);
+    }
 }

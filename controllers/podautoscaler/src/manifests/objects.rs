@@ -1,0 +1,162 @@
+//! The objects of an installation; the one source of all formats.
+
+use std::collections::BTreeMap;
+
+use boatswain::{LeaderOptions, Manager, Options, Rule, StartError};
+use serde_json::{Value, json};
+
+use crate::reconciler::{NAME, controller};
+
+/// An installation, in the words of its cluster or of a template.
+pub(super) struct Site {
+    /// Where the controller runs.
+    pub(super) namespace: String,
+    /// Where it works; everywhere if empty.
+    pub(super) namespaces: Vec<String>,
+    pub(super) image: String,
+    /// The API version of PodDisruptionBudgets.
+    pub(super) policy: String,
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+impl Site {
+    /// All of them, in an order in which they can be applied.
+    pub(super) fn objects(&self) -> Result<Vec<Value>, StartError> {
+        let mut objects = vec![self.namespace(), self.account()];
+        objects.extend(self.roles()?);
+        objects.extend([self.budget(), self.deployment()]);
+        Ok(objects)
+    }
+
+    pub(super) fn namespace(&self) -> Value {
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } })
+    }
+
+    pub(super) fn account(&self) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": NAME, "namespace": self.namespace },
+        })
+    }
+
+    /// What the controller declares to need, by namespace.
+    fn rights(&self) -> Result<BTreeMap<Option<String>, Vec<Rule>>, StartError> {
+        let options = Options {
+            namespaces: self.namespaces.clone(),
+            leader: Some(LeaderOptions {
+                namespace: Some(self.namespace.clone()),
+                ..LeaderOptions::default()
+            }),
+            ..Options::default()
+        };
+        let rights = Manager::new(options).with(controller()).rights()?;
+        Ok(rights.by_namespace())
+    }
+
+    /// A ClusterRole for what is needed everywhere, a Role for each namespace, and their bindings.
+    pub(super) fn roles(&self) -> Result<Vec<Value>, StartError> {
+        let roles = self.rights()?.into_iter().flat_map(|(namespace, rules)| {
+            let kind = namespace.as_ref().map_or("ClusterRole", |_| "Role");
+            // the controller's own namespace may be one of those it works in
+            let name = match &namespace {
+                Some(other) if *other != self.namespace => format!("{NAME}-objects"),
+                _ => NAME.to_owned(),
+            };
+            let metadata = match &namespace {
+                Some(namespace) => json!({ "name": name, "namespace": namespace }),
+                None => json!({ "name": name }),
+            };
+            let rules: Vec<_> = rules.iter().map(Rule::policy).collect();
+            [
+                json!({
+                    "apiVersion": format!("{RBAC}/v1"), "kind": kind,
+                    "metadata": metadata, "rules": rules,
+                }),
+                json!({
+                    "apiVersion": format!("{RBAC}/v1"), "kind": format!("{kind}Binding"),
+                    "metadata": metadata,
+                    "roleRef": { "apiGroup": RBAC, "kind": kind, "name": name },
+                    "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": self.namespace }],
+                }),
+            ]
+        });
+        Ok(roles.collect())
+    }
+
+    /// A drain takes one replica after the other.
+    pub(super) fn budget(&self) -> Value {
+        json!({
+            "apiVersion": self.policy, "kind": "PodDisruptionBudget",
+            "metadata": { "name": NAME, "namespace": self.namespace },
+            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels() } },
+        })
+    }
+
+    /// Two replicas: one works, the other stands by, on another node where there is one.
+    pub(super) fn deployment(&self) -> Value {
+        let mut args = vec![
+            "run".to_owned(),
+            "--leader-elect".into(),
+            "--listen=0.0.0.0:8080".into(),
+            "--log-format=json".into(),
+        ];
+        if !self.namespaces.is_empty() {
+            args.push(format!("--namespace={}", self.namespaces.join(",")));
+        }
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": NAME, "namespace": self.namespace, "labels": labels() },
+            "spec": {
+                "replicas": 2,
+                "selector": { "matchLabels": labels() },
+                "template": {
+                    "metadata": { "labels": labels() },
+                    "spec": {
+                        "serviceAccountName": NAME,
+                        // five seconds more than the grace period of running reconciles
+                        "terminationGracePeriodSeconds": 30,
+                        "securityContext": {
+                            "runAsNonRoot": true,
+                            "runAsUser": 65532,
+                            "runAsGroup": 65532,
+                            "seccompProfile": { "type": "RuntimeDefault" },
+                        },
+                        "topologySpreadConstraints": [{
+                            "maxSkew": 1,
+                            "topologyKey": "kubernetes.io/hostname",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                            "labelSelector": { "matchLabels": labels() },
+                        }],
+                        "containers": [self.container(&args)],
+                    },
+                },
+            },
+        })
+    }
+
+    fn container(&self, args: &[String]) -> Value {
+        let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "http" }, "periodSeconds": 10 });
+        json!({
+            "name": NAME,
+            "image": self.image,
+            "args": args,
+            "ports": [{ "name": "http", "containerPort": 8080 }],
+            "livenessProbe": probe("/healthz"),
+            "readinessProbe": probe("/readyz"),
+            "resources": {
+                "requests": { "cpu": "50m", "memory": "32Mi" },
+                "limits": { "memory": "256Mi" },
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+        })
+    }
+}
+
+fn labels() -> Value {
+    json!({ "app.kubernetes.io/name": NAME })
+}

@@ -1,0 +1,214 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn install() -> Install {
+    Install {
+        namespace: "ops".into(),
+        image: "podautoscaler:test".into(),
+        ..Install::default()
+    }
+}
+
+fn parsed(text: &str) -> Vec<Value> {
+    text.split("---\n")
+        .map(|doc| serde_saphyr::from_str(doc).expect("a YAML document"))
+        .collect()
+}
+
+fn documents_of(install: &Install) -> Vec<Value> {
+    parsed(&manifests(install).expect("manifests"))
+}
+
+fn of_kind<'a>(documents: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    documents.iter().filter(|d| d["kind"] == kind).collect()
+}
+
+/// `group/resource name: verbs` of each rule of a role.
+fn rules(role: &Value) -> Vec<String> {
+    let text = |value: &Value| {
+        let words = value.as_array().into_iter().flatten();
+        words
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let rules = role["rules"].as_array().expect("rules").iter();
+    rules
+        .map(|rule| {
+            let [groups, resources, names, verbs] =
+                ["apiGroups", "resources", "resourceNames", "verbs"].map(|part| text(&rule[part]));
+            format!("{groups} {resources} {names}: {verbs}")
+        })
+        .collect()
+}
+
+#[test]
+fn the_schema_bounds_what_every_server_since_1_20_honours() {
+    let crd = &documents_of(&install())[0];
+    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let replicas = &spec["properties"]["replicas"];
+    assert_eq!(replicas["format"], "int32");
+    let bounds = (replicas["minimum"].as_f64(), replicas["maximum"].as_f64());
+    assert_eq!(bounds, (Some(0.0), Some(10000.0)));
+    let target = &spec["properties"]["targetDeployment"];
+    assert_eq!(target["maxLength"], 253);
+    let pattern = target["pattern"].as_str();
+    assert!(pattern.is_some_and(|p| p.starts_with("^[a-z0-9]")));
+    assert!(
+        !crd.to_string().contains("x-kubernetes-validations"),
+        "older servers drop rules in CEL"
+    );
+    assert_eq!(
+        crd["spec"]["versions"][0]["subresources"]["status"],
+        json!({})
+    );
+}
+
+#[test]
+fn the_rights_are_exactly_what_the_controller_does() {
+    let documents = documents_of(&install());
+    let cluster = of_kind(&documents, "ClusterRole");
+    assert_eq!(cluster.len(), 1);
+    assert_eq!(
+        rules(cluster[0]),
+        [
+            "apps deployments : get list watch",
+            "apps deployments/scale : update",
+            "autoscaling.example.com podautoscalers : get list watch",
+            "autoscaling.example.com podautoscalers/status : patch",
+            "events.k8s.io events : create patch",
+        ]
+    );
+    let own = of_kind(&documents, "Role");
+    assert_eq!(own.len(), 1);
+    assert_eq!(own[0]["metadata"]["namespace"], "ops");
+    assert_eq!(
+        rules(own[0]),
+        [
+            "coordination.k8s.io leases : create",
+            "coordination.k8s.io leases podautoscaler-leader: get update",
+        ]
+    );
+}
+
+#[test]
+fn in_chosen_namespaces_there_are_roles_and_no_right_beyond_them() {
+    let install = Install {
+        work_in: vec!["front".into(), "ops".into()],
+        ..install()
+    };
+    let documents = documents_of(&install);
+    assert!(of_kind(&documents, "ClusterRole").is_empty());
+    let roles = of_kind(&documents, "Role");
+    let count = |role: &&Value| {
+        let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();
+        (namespace.to_owned(), rules(role).len())
+    };
+    let counts: Vec<_> = roles.iter().map(count).collect();
+    // in its own namespace the lease, too
+    assert_eq!(counts, [("front".to_owned(), 5), ("ops".to_owned(), 7)]);
+    let deployment = of_kind(&documents, "Deployment")[0];
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(args.to_string().contains("--namespace=front,ops"), "{args}");
+}
+
+#[test]
+fn everything_namespaced_goes_into_the_chosen_namespace() {
+    for document in documents_of(&install()) {
+        let kind = document["kind"].as_str().unwrap_or_default();
+        let cluster_wide = ["Namespace", "CustomResourceDefinition"].contains(&kind)
+            || kind.starts_with("ClusterRole");
+        let namespace = &document["metadata"]["namespace"];
+        assert_eq!(*namespace == "ops", !cluster_wide, "{kind}");
+    }
+}
+
+#[test]
+fn the_container_has_nothing_that_it_does_not_need_and_its_probes() {
+    let documents = documents_of(&install());
+    let pod = &of_kind(&documents, "Deployment")[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(
+        pod["securityContext"]["seccompProfile"]["type"],
+        "RuntimeDefault"
+    );
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["securityContext"],
+        json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": { "drop": ["ALL"] },
+        })
+    );
+    assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
+    assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+    assert!(container["resources"]["limits"]["memory"].is_string());
+}
+
+#[test]
+fn the_disruption_budget_is_of_a_version_that_the_server_has() {
+    for (version, api) in [
+        ("1.20", "policy/v1beta1"),
+        ("v1.21.3", "policy/v1"),
+        ("36", "policy/v1"),
+    ] {
+        let install = Install {
+            kubernetes_version: minor(version).expect("a version"),
+            ..install()
+        };
+        let documents = documents_of(&install);
+        let budget = of_kind(&documents, "PodDisruptionBudget")[0];
+        assert_eq!(budget["apiVersion"], api, "{version}");
+        let deployment = of_kind(&documents, "Deployment")[0];
+        assert_eq!(budget["spec"]["selector"], deployment["spec"]["selector"]);
+    }
+    assert!(minor("1.19").is_err() && minor("new").is_err());
+}
+
+#[test]
+fn a_kustomize_base_holds_what_the_stream_holds() {
+    let files = kustomize(&install().site()).expect("files");
+    let base: Value = serde_saphyr::from_str(&files[0].1).expect("YAML");
+    let listed: Vec<_> = base["resources"]
+        .as_array()
+        .expect("resources")
+        .iter()
+        .collect();
+    let names: Vec<_> = files[1..].iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed, names);
+    let objects = |documents: Vec<Value>| -> BTreeSet<String> {
+        documents.iter().map(ToString::to_string).collect()
+    };
+    let written = files[1..].iter().flat_map(|(_, text)| parsed(text));
+    assert_eq!(
+        objects(written.collect()),
+        objects(documents_of(&install()))
+    );
+}
+
+/// The folders in the repository that `manifests` has written, and the command for each.
+#[test]
+fn the_folders_for_kustomize_and_helm_are_current() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let folders = [
+        (
+            "kustomize",
+            kustomize(&Install::default().site()).expect("files"),
+        ),
+        ("helm/podautoscaler", helm::chart().expect("files")),
+    ];
+    for (folder, files) in folders {
+        for (name, text) in files {
+            let path = deploy.join(folder).join(name);
+            let kept = fs::read_to_string(&path).unwrap_or_default();
+            let (format, _) = folder.split_once('/').unwrap_or((folder, ""));
+            assert!(
+                kept == text,
+                "{} is not current: run `cargo run -p podautoscaler -- manifests --format {format} --into deploy/{folder}`",
+                path.display()
+            );
+        }
+    }
+}
