@@ -1,7 +1,10 @@
 //! Objects that say what they are.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Resource, core::DynamicObject};
+use kube::{
+    Resource,
+    core::{ApiResource, DynamicObject, TypeMeta},
+};
 
 /// An object that says what it is: of a type known at compile time, or a [`DynamicObject`] with its `types`, as those that are read have.
 pub trait Identified: Resource {
@@ -9,34 +12,44 @@ pub trait Identified: Resource {
     fn identity(&self) -> ObjectReference;
 }
 
-impl<K: Resource<DynamicType = ()>> Identified for K {
+impl<K> Identified for K
+where
+    K: Resource,
+    K::DynamicType: Types<K>,
+{
     fn identity(&self) -> ObjectReference {
-        let api_version = Some(K::api_version(&()).into_owned());
-        identity(self, api_version, Some(K::kind(&()).into_owned()))
-    }
-}
-
-impl Identified for DynamicObject {
-    fn identity(&self) -> ObjectReference {
-        let types = self.types.clone();
+        let types = K::DynamicType::of(self);
         let (api_version, kind) = types.map(|types| (types.api_version, types.kind)).unzip();
-        identity(self, api_version, kind)
+        let meta = self.meta();
+        ObjectReference {
+            api_version,
+            kind,
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            ..ObjectReference::default()
+        }
     }
 }
 
-fn identity<K: Resource>(
-    object: &K,
-    api_version: Option<String>,
-    kind: Option<String>,
-) -> ObjectReference {
-    let meta = object.meta();
-    ObjectReference {
-        api_version,
-        kind,
-        namespace: meta.namespace.clone(),
-        name: meta.name.clone(),
-        uid: meta.uid.clone(),
-        ..ObjectReference::default()
+/// Where what a `K` is is known from: its type, or itself.
+pub trait Types<K> {
+    /// What `object` is, if it says so.
+    fn of(object: &K) -> Option<TypeMeta>;
+}
+
+impl<K: Resource<DynamicType = ()>> Types<K> for () {
+    fn of(_: &K) -> Option<TypeMeta> {
+        Some(TypeMeta {
+            api_version: K::api_version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+        })
+    }
+}
+
+impl Types<DynamicObject> for ApiResource {
+    fn of(object: &DynamicObject) -> Option<TypeMeta> {
+        object.types.clone()
     }
 }
 

@@ -9,11 +9,9 @@ use kube::{Api, ResourceExt as _, api::PostParams, core::DynamicObject};
 use serde_json::json;
 
 use super::{Stage, end};
+use crate::scenarios::dynamic::lesson as dynamic;
 
-// the lessons themselves are what is tested
-#[path = "../../../examples/dynamic.rs"]
-#[allow(dead_code, unreachable_pub, reason = "its main is not called here")]
-mod dynamic;
+// the lesson itself is what is tested
 #[path = "../../../examples/evictor.rs"]
 #[allow(dead_code, unreachable_pub, reason = "its main is not called here")]
 mod evictor;

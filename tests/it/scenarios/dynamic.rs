@@ -17,7 +17,7 @@ use super::mirror::crd;
 // the lesson itself is what is tested
 #[path = "../../../examples/dynamic.rs"]
 #[allow(dead_code, unreachable_pub, reason = "its main is not called here")]
-mod lesson;
+pub(crate) mod lesson;
 
 /// Buoys, of a group that nothing else uses.
 struct Buoys {
