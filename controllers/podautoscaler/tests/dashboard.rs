@@ -105,7 +105,7 @@ fn top_shows_a_manager_in_any_size_waits_for_one_that_went_away_and_always_ends(
         "1 tree",
         "connection",
     ]);
-    assert!(!top.screen().contains("P99"), "{}", top.screen());
+    top.loses("P99");
     top.size(30, 110);
     top.press("4");
     top.sees(&["podautoscalers", "watching", "objects"]);

@@ -87,15 +87,27 @@ impl Terminal {
 
     /// Waits until all of `words` are on the screen.
     pub(crate) fn sees(&mut self, words: &[&str]) {
+        let all = |screen: &str| words.iter().all(|word| screen.contains(word));
+        self.waits(&format!("{words:?} never came"), all);
+    }
+
+    /// Waits until `word` is on the screen no more.
+    pub(crate) fn loses(&mut self, word: &str) {
+        self.waits(&format!("{word:?} never went"), |screen| {
+            !screen.contains(word)
+        });
+    }
+
+    fn waits(&mut self, complaint: &str, is_so: impl Fn(&str) -> bool) {
         let clock = Clock::system();
         let end = clock.now() + PATIENCE;
         loop {
             let screen = self.screen();
-            if words.iter().all(|word| screen.contains(word)) {
+            if is_so(&screen) {
                 return;
             }
             let more = clock.now() < end && self.read();
-            assert!(more, "{words:?} never came; the screen was\n{screen}");
+            assert!(more, "{complaint}; the screen was\n{screen}");
         }
     }
 
