@@ -74,15 +74,6 @@ impl Reconciler<ConfigMap> for Scripted {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Refused> {
         self.0.run()
     }
-
-    async fn gone(
-        &self,
-        _: &Key,
-        _: Option<Arc<ConfigMap>>,
-        _: &Context,
-    ) -> Result<Outcome, Refused> {
-        self.0.run()
-    }
 }
 
 impl Script {
@@ -230,7 +221,7 @@ fn of_workers(workers: usize) -> f64 {
     (taken(workers + 1) - taken(1)) / workers as f64
 }
 
-/// Objects that come and go, each with a name of its own, while the reconciler fails at all of them.
+/// Objects that come and go, each with a name of its own, while the reconciler fails at all of them as long as they are there.
 fn of_names(names: usize) {
     const AT_ONCE: usize = 1000;
     let stage = Stage::set(0, 16, everything());
