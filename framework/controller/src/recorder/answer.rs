@@ -75,10 +75,8 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::{
-        Status,
-        response::{StatusCause, StatusDetails},
-    };
+    use kube::core::Status;
+    use serde_json::json;
 
     use super::*;
 
@@ -105,16 +103,11 @@ mod tests {
             Answer::Refused(Dropped::Refused, _)
         ));
         assert_eq!(refused(409, "AlreadyExists", ""), Answer::Exists);
-        let mut status = Status::failure("Event \"x\" is invalid", "Invalid").with_code(422);
-        let cause = StatusCause {
-            field: "involvedObject.namespace".into(),
-            ..StatusCause::default()
-        };
-        let details = StatusDetails {
-            causes: vec![cause],
-            ..StatusDetails::default()
-        };
-        status.details = Some(details);
+        let status = json!({
+            "status": "Failure", "code": 422, "reason": "Invalid", "message": "Event \"x\" is invalid",
+            "details": { "causes": [{ "reason": "FieldValueInvalid", "field": "involvedObject.namespace" }] },
+        });
+        let status: Status = serde_json::from_value(status).expect("a status");
         let misplaced = Answer::of(&Err(kube::Error::Api(Box::new(status))));
         assert!(matches!(misplaced, Answer::Misplaced(_)), "{misplaced:?}");
         for (code, reason) in [
