@@ -24,7 +24,7 @@ use crate::{
     explain::Heards,
     finalizer::Finalizer,
     informers::{self, Informers},
-    recorder::Recorder,
+    manager::Commission,
     rights::Right,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, Roster},
@@ -123,11 +123,9 @@ pub struct Runnable {
 
 /// What is at hand while controllers are put together.
 pub(crate) struct Yard {
-    pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
     pub(crate) crew: Crew,
-    pub(crate) recorder: Recorder,
     pub(crate) roster: Roster,
     pub(crate) informers: Informers,
     pub(crate) defaults: Defaults,
@@ -151,6 +149,7 @@ pub(crate) struct Defaults {
 pub struct Wiring<'a> {
     yard: &'a mut Yard,
     controller: String,
+    client: kube::Client,
     /// What the controller watches; first what it reconciles.
     watched: Vec<Selection>,
     read: BTreeMap<Selection, View>,
@@ -233,16 +232,13 @@ impl Wiring<'_> {
 
     /// Reads objects of kind `K` from the server itself, for the rare case that the cache is not enough.
     pub fn live<K: Watchable>(&self) -> Live<K> {
-        Live::new(
-            self.yard.client.clone(),
-            Kind::of::<K>(),
-            self.yard.clock.clone(),
-        )
+        let clock = self.yard.clock.clone();
+        Live::new(self.client.clone(), Kind::of::<K>(), clock)
     }
 
     /// The client, for reconcilers that keep one. [`Context`](crate::Context) has it too.
     pub fn client(&self) -> kube::Client {
-        self.yard.client.clone()
+        self.client.clone()
     }
 
     pub(crate) fn departed(&self) -> Departed {
@@ -363,6 +359,7 @@ impl Runnable {
     pub(crate) fn assemble(
         self,
         yard: &mut Yard,
+        commission: &Commission,
     ) -> Result<(ControllerHandle, Branch), StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
@@ -371,6 +368,7 @@ impl Runnable {
         let mut wiring = Wiring {
             yard,
             controller: plan.name.clone(),
+            client: commission.client.clone(),
             watched: selections.clone(),
             read: BTreeMap::new(),
             failed: None,
@@ -435,9 +433,9 @@ impl Runnable {
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
-                client: yard.client.clone(),
+                client: commission.client.clone(),
                 clock: yard.clock.clone(),
-                recorder: yard.recorder.clone(),
+                recorder: commission.recorder.clone(),
                 writes: Writes::new(caches.to_vec()).into(),
                 echoes: echoes.into(),
             }),
@@ -478,6 +476,7 @@ impl Runnable {
         };
         let desks = views.into_iter().enumerate();
         let hold = Hold {
+            keepers: commission.kept_by(&handle, yard),
             desks: desks
                 .map(|(index, view)| Desk::new(index, &core, view))
                 .collect(),

@@ -239,7 +239,7 @@ mod tests {
                 ..ControllerView::default()
             }],
             informers: Vec::new(),
-            lease: None,
+            leases: Vec::new(),
         };
         let mut screen = Screen::new(overview);
         let mut terminal = Terminal::new(TestBackend::new(110, 16)).expect("a screen");
