@@ -121,7 +121,7 @@ pub fn connect(
 ///
 /// As [`connect`].
 pub fn transport(
-    config: kube::Config,
+    mut config: kube::Config,
     options: &ConnectOptions,
     gate: Option<Gate>,
     io: &Handle,
@@ -131,6 +131,10 @@ pub fn transport(
     let tcp = Gating::new(tcp(options), gate);
     let env = |name: &str| std::env::var(name).ok();
     let Some(proxy) = proxy(&config, env)? else {
+        if config.cluster_url.scheme_str() == Some("http") {
+            // nobody will show a certificate, and reading those of the system takes some 20 ms
+            config.root_cert.get_or_insert_default();
+        }
         let https = config.rustls_https_connector_with_connector(tcp)?;
         return finish(TimeoutConnector::new(https), config, io);
     };

@@ -13,6 +13,7 @@ use crate::key::Key;
 use crate::object::{Meta, Object, Path};
 use crate::opener::Opener;
 use crate::reflector::event::{self, Event};
+use crate::store::edits;
 
 #[cfg(test)]
 pub(crate) mod generate;
@@ -197,6 +198,15 @@ pub fn twins(data: &[u8]) {
     for json in [first, second, first, second] {
         let alone = Opener::default().front(json, &known);
         assert_eq!(seen(opener.front(json, &known)), seen(alone));
+    }
+    let (mut opener, mut alone) = (Opener::default(), Opener::default());
+    if let Some((head, _)) = opener.front(first, &known)
+        && let Some(frame) = opener.told_by_twin(second)
+        && let Some((object, _)) = alone.front(second, &known)
+    {
+        let mut told = Vec::new();
+        edits::apply(&frame, &head.json(), &mut told);
+        assert_eq!(told, object.json(), "told by what differs");
     }
 }
 

@@ -9,10 +9,12 @@ use serde_json::value::RawValue;
 
 use crate::envelope::twin::Twins;
 use crate::envelope::{BadObject, Known, Shell, foreign, identify, refuse};
+use crate::key::Key;
 use crate::object::{Object, Recall};
 use crate::selection::{Form, Selection};
 use crate::spare::spare;
 use crate::store::body::Body;
+use crate::store::edits::Edits;
 use crate::store::memo::Memo;
 use crate::store::{Hand, Press};
 use crate::transform::Transform;
@@ -46,6 +48,13 @@ struct Rules {
     outline: Option<String>,
     sensitive: bool,
     recall: Recall,
+}
+
+impl Rules {
+    /// Whether nothing but managed fields is left out of objects.
+    fn keep_the_rest(&self) -> bool {
+        self.outline.is_none() && self.transform.paths().is_empty()
+    }
 }
 
 impl Opener {
@@ -103,6 +112,14 @@ impl Opener {
         &mut self.twins
     }
 
+    /// What makes the object that `bytes` begin with of what is kept of the one before it, if it is read by that.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn told_by_twin(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let found = self.twins.read(bytes)?;
+        let cut = self.cut(found.managed_fields);
+        self.edits(bytes.get(..found.length)?, &found.shell, &cut)
+    }
+
     fn is_foreign(&self, shell: &Shell<'_>) -> bool {
         match shell.kind() {
             None => self.strange,
@@ -130,7 +147,8 @@ impl Opener {
         let refused = |reason: &str| refuse(json, reason.to_owned());
         // what is passed over is not looked at for that
         std::str::from_utf8(json).map_err(|_| refused("it is no UTF-8"))?;
-        self.keep(json, &shell, shell.managed_fields(json), known)
+        let body = |key: &Key, cut| self.body(key, json, &shell, cut, false);
+        self.keep(&shell, shell.managed_fields(json), known, body)
             .map_err(refused)
     }
 
@@ -138,13 +156,15 @@ impl Opener {
     pub(crate) fn front(&mut self, bytes: &[u8], known: Known<'_>) -> Option<(Object, usize)> {
         if let Some(found) = self.twins.read(bytes) {
             let json = bytes.get(..found.length)?;
-            return match self.is_foreign(&found.shell) {
-                true => None,
-                false => self
-                    .keep(json, &found.shell, found.managed_fields, known)
-                    .ok()
-                    .map(|object| (object, found.length)),
+            if self.is_foreign(&found.shell) {
+                return None;
+            }
+            let body = |key: &Key, cut: Range<usize>| {
+                self.edited(json, &found.shell, &cut)
+                    .unwrap_or_else(|| self.body(key, json, &found.shell, cut, false))
             };
+            let object = self.keep(&found.shell, found.managed_fields, known, body);
+            return Some((object.ok()?, found.length));
         }
         let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Shell<'_>>();
         let shell = values
@@ -155,37 +175,58 @@ impl Opener {
         let json = bytes.get(..length)?;
         std::str::from_utf8(json).ok()?;
         let managed_fields = shell.managed_fields(json);
-        let object = self
-            .keep(json, &shell, managed_fields.clone(), known)
-            .ok()?;
         // of a Secret nothing is left behind
-        if !self.rules.sensitive {
-            self.twins.note(json, managed_fields);
+        let noted = !self.rules.sensitive && self.twins.wants(json);
+        let mut head = None;
+        let body = |key: &Key, cut| {
+            let body = self.body(key, json, &shell, cut, noted);
+            head = body.head().filter(|_| self.rules.keep_the_rest()).cloned();
+            body
+        };
+        let object = self
+            .keep(&shell, managed_fields.clone(), known, body)
+            .ok()?;
+        if noted {
+            self.twins.note(json, managed_fields, head);
         }
         Some((object, length))
     }
 
     fn keep(
         &self,
-        json: &[u8],
         shell: &Shell<'_>,
         managed_fields: Range<usize>,
         known: Known<'_>,
+        body: impl FnOnce(&Key, Range<usize>) -> Body,
     ) -> Result<Object, &'static str> {
         let (key, meta) = identify(shell)?;
         if let Some(object) = known(&key, &meta) {
             return Ok(object);
         }
-        let cut = match self.rules.transform.drops_managed_fields() {
-            true => managed_fields,
-            false => 0..0,
-        };
-        let body = match self.press.as_ref().filter(|_| self.eager) {
+        let body = body(&key, self.cut(managed_fields));
+        Ok(Object::new(key, meta, body, self.rules.recall.clone()))
+    }
+
+    /// What is kept of the object without the part at `cut`; others may refer to it if it is to `lead` them.
+    fn body(
+        &self,
+        key: &Key,
+        json: &[u8],
+        shell: &Shell<'_>,
+        cut: Range<usize>,
+        lead: bool,
+    ) -> Body {
+        let lead = lead && self.rules.keep_the_rest();
+        match self.press.as_ref().filter(|_| self.eager || lead) {
             _ if self.rules.sensitive => Body::sealed(self.copy(json, shell, cut, Vec::new())),
             None => Body::plain(self.copy(json, shell, cut, Vec::new())),
             Some(press) => {
                 let copy = self.copy(json, shell, cut, COPY.take());
-                match press.pack(Hand::Opener, &key, &copy) {
+                let head = lead.then(|| press.lead(key, &copy)).flatten();
+                match head
+                    .map(Body::Head)
+                    .or_else(|| press.pack(Hand::Opener, key, &copy))
+                {
                     None => Body::plain(copy),
                     Some(packed) => {
                         COPY.set(spare(copy));
@@ -193,8 +234,47 @@ impl Opener {
                     }
                 }
             }
-        };
-        Ok(Object::new(key, meta, body, self.rules.recall.clone()))
+        }
+    }
+
+    /// The same of an object that was just read by its twin, told by what it has of its own. `None` if that cannot be, or is too much.
+    fn edited(&self, json: &[u8], shell: &Shell<'_>, cut: &Range<usize>) -> Option<Body> {
+        let head = self.twins.head()?;
+        let edits = self.edits(json, shell, cut)?;
+        let body = Press::edited(head, &edits);
+        COPY.set(spare(edits));
+        body
+    }
+
+    /// What makes of all that is kept of the twin what is kept of the object.
+    fn edits(&self, json: &[u8], shell: &Shell<'_>, cut: &Range<usize>) -> Option<Vec<u8>> {
+        let types = self.types(shell).len();
+        let mut edits = Edits::new(json.len() - cut.len() + types, COPY.take());
+        let cut = self.cut(self.twins.managed_fields()?);
+        let kept = |at: usize| at + types - if at < cut.end { 0 } else { cut.len() };
+        for difference in self.twins.differences(json) {
+            let (place, text) = difference?;
+            if !cut.contains(&place.start) {
+                edits.push(kept(place.start)..kept(place.end), text)?;
+            }
+        }
+        Some(edits.frame())
+    }
+
+    /// What is left out of an object whose managed fields stand there.
+    fn cut(&self, managed_fields: Range<usize>) -> Range<usize> {
+        match self.rules.transform.drops_managed_fields() {
+            true => managed_fields,
+            false => 0..0,
+        }
+    }
+
+    /// What is put in front of what the object says of itself.
+    fn types(&self, shell: &Shell<'_>) -> &[u8] {
+        match &self.rules.types {
+            Some(types) if shell.is_untyped() => types,
+            _ => &[],
+        }
     }
 
     /// What is to be kept, in the room of `kept`.
@@ -205,10 +285,7 @@ impl Opener {
         cut: Range<usize>,
         mut kept: Vec<u8>,
     ) -> Vec<u8> {
-        let types = match &self.rules.types {
-            Some(types) if shell.is_untyped() => &types[..],
-            _ => &[],
-        };
+        let types = self.types(shell);
         kept.clear();
         kept.reserve_exact(json.len() - cut.len() + types.len());
         let start = json

@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 mod dictionary;
+pub(crate) mod edits;
 mod head;
 mod index;
 mod keeper;
@@ -15,6 +16,7 @@ mod settle;
 )]
 mod store;
 
+pub(crate) use body::Packed;
 pub use index::IndexSpec;
 pub(crate) use keeper::Keeper;
 pub use keeper::{Decoder, Layout, StoreOptions};

@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
 use super::{Metadata, Shell, Text};
 use crate::key::common;
+use crate::store::Packed;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,8 @@ struct Twin {
     /// What may differ, in order.
     tokens: Vec<Token>,
     managed_fields: Range<usize>,
+    /// What is kept of it, if others may refer to that.
+    head: Option<Arc<Packed>>,
     has_version: bool,
     kind: Option<Range<usize>>,
     name: Option<Range<usize>>,
@@ -69,10 +73,12 @@ enum Form {
     Truth,
 }
 
-/// A token whose other form ends elsewhere.
+/// A token that has another form: where that begins to differ and where it ends, in the twin and in the object.
 #[derive(Clone, Copy)]
 struct Moved {
+    start: usize,
     end: usize,
+    from: usize,
     to: usize,
 }
 
@@ -105,9 +111,44 @@ impl Twins {
         twin.found(bytes.get(..length)?, &self.moved)
     }
 
-    /// Others may be read by this object from now on: `json` is one that the parser has read.
-    pub(crate) fn note(&mut self, json: &[u8], managed_fields: Range<usize>) {
-        if self.patience > 0 || json.len() > LARGE {
+    /// What is kept of the twin, if others may refer to that.
+    pub(crate) fn head(&self) -> Option<&Arc<Packed>> {
+        self.last.as_ref()?.head.as_ref()
+    }
+
+    /// Where the managed fields of the twin stand.
+    pub(crate) fn managed_fields(&self) -> Option<Range<usize>> {
+        Some(self.last.as_ref()?.managed_fields.clone())
+    }
+
+    /// What the object that was read last, `json`, has in the place of which part of its twin, in order.
+    pub(crate) fn differences<'a>(
+        &'a self,
+        json: &'a [u8],
+    ) -> impl Iterator<Item = Option<(Range<usize>, &'a [u8])>> {
+        self.moved.iter().map(|moved| {
+            let mine = self.last.as_ref()?.json.get(moved.start..moved.end)?;
+            let theirs = json.get(moved.from..moved.to)?;
+            let pairs = mine.iter().rev().zip(theirs.iter().rev());
+            let same = pairs.take_while(|(mine, theirs)| mine == theirs).count();
+            let text = theirs.get(..theirs.len() - same)?;
+            Some((moved.start..moved.end - same, text))
+        })
+    }
+
+    /// Whether such an object would be noted.
+    pub(crate) fn wants(&self, json: &[u8]) -> bool {
+        self.patience == 0 && json.len() <= LARGE
+    }
+
+    /// Others may be read by this object from now on: `json` is one that the parser has read, and `head` what is kept of it.
+    pub(crate) fn note(
+        &mut self,
+        json: &[u8],
+        managed_fields: Range<usize>,
+        head: Option<Arc<Packed>>,
+    ) {
+        if !self.wants(json) {
             return;
         }
         if self.last.as_ref().is_some_and(|last| !last.is_proved) {
@@ -124,6 +165,7 @@ impl Twins {
             json: last.json,
             tokens: last.tokens,
             managed_fields,
+            head,
             ..Twin::default()
         };
         twin.json.clear();
@@ -228,6 +270,10 @@ impl Twin {
             // a number may have ended in one of them only
             let token = tokens.find(|token| token.span.end >= mine)?;
             let start = theirs.checked_sub(mine.checked_sub(token.span.start)?)?;
+            let (differs, at) = match token.form {
+                Form::Text => (mine, theirs),
+                Form::Number | Form::Truth => (token.span.start, start),
+            };
             let length = match token.form {
                 Form::Text if (token.span.start + 1..token.span.end).contains(&mine) => {
                     // what is common may end within a character or an escape
@@ -245,7 +291,9 @@ impl Twin {
             mine = token.span.end;
             theirs = start + length;
             moved.push(Moved {
+                start: differs,
                 end: mine,
+                from: at,
                 to: theirs,
             });
         }
@@ -329,7 +377,7 @@ fn text_length(json: &[u8]) -> Option<usize> {
 fn rest_of_text(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        at += bytes.get(at..)?.iter().position(|byte| !is_plain(*byte))?;
+        at += plain(bytes.get(at..)?);
         match bytes.get(at)? {
             b'"' => return Some(at + 1),
             b'\\'
@@ -345,8 +393,28 @@ fn rest_of_text(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn is_plain(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+/// How many bytes of a text come before the first that is none of printable ASCII, or a quote or backslash. Digests and ids are long, so it looks at eight at a time.
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // the lowest bit that is set is that of the first such byte; those above it say nothing
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let mut at = 0;
+    for word in bytes.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*word);
+        let special = word | below(word, b' ') | is(word, b'"') | is(word, b'\\') | is(word, 0x7f);
+        let special = special & (ONES << 7);
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"' && *byte != b'\\';
+    at + bytes
+        .iter()
+        .skip(at)
+        .take_while(|byte| is_plain(byte))
+        .count()
 }
 
 /// How long the number is: one such as servers count with.

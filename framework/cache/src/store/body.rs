@@ -7,6 +7,7 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::dictionary::{self, Dictionary};
+use super::edits;
 use crate::spare::spare;
 
 /// An object's JSON as it lies in memory. Only this file knows the forms; readers ask for JSON.
@@ -14,13 +15,13 @@ use crate::spare::spare;
 pub(crate) enum Body {
     /// As it is.
     Plain(Bytes),
-    /// As a zstd frame.
+    /// Packed.
     Packed(Packed),
-    /// As a zstd frame that those of others refer to.
+    /// Packed, and others refer to it.
     Head(Arc<Packed>),
 }
 
-/// A zstd frame and what is needed to read it.
+/// What is left of an object, and what is needed to read it.
 #[derive(Clone)]
 pub(crate) struct Packed {
     frame: Box<[u8]>,
@@ -36,6 +37,8 @@ pub(crate) enum By {
     Dictionary(Arc<Dictionary>),
     /// An object that it is very much like, which refers to no other one.
     Head(Arc<Packed>),
+    /// The same, and the frame is none of zstd's but [edits](super::edits).
+    Twin(Arc<Packed>),
 }
 
 thread_local! {
@@ -63,6 +66,14 @@ impl Packed {
         }
     }
 
+    /// What `head` reads as, with the edits of `frame`.
+    pub(crate) fn edited(head: &Arc<Self>, frame: Box<[u8]>) -> Self {
+        Self {
+            frame,
+            by: By::Twin(head.clone()),
+        }
+    }
+
     pub(crate) fn by(&self) -> &By {
         &self.by
     }
@@ -76,12 +87,23 @@ impl Packed {
         match &self.by {
             By::Itself => dictionary::unpack(&self.frame, None, json),
             By::Dictionary(dictionary) => dictionary::unpack(&self.frame, Some(dictionary), json),
-            By::Head(head) => {
+            By::Head(head) | By::Twin(head) => {
                 let mut like = HEAD.take();
                 head.unpack(&mut like);
-                dictionary::unpack_like(&self.frame, &like, json);
+                match self.by {
+                    By::Twin(_) => edits::apply(&self.frame, &like, json),
+                    _ => dictionary::unpack_like(&self.frame, &like, json),
+                }
                 HEAD.set(spare(like));
             }
+        }
+    }
+
+    /// Bytes of the JSON.
+    fn json_size(&self) -> usize {
+        match self.by {
+            By::Twin(_) => edits::size(&self.frame),
+            _ => dictionary::unpacked_size(&self.frame),
         }
     }
 }
@@ -127,6 +149,14 @@ impl Body {
         }
     }
 
+    /// How it is packed, if others may refer to it.
+    pub(crate) fn head(&self) -> Option<&Arc<Packed>> {
+        match self {
+            Self::Head(head) => Some(head),
+            Self::Plain(_) | Self::Packed(_) => None,
+        }
+    }
+
     /// How it is packed, if it is.
     pub(crate) fn as_packed(&self) -> Option<&Packed> {
         self.form().ok()
@@ -139,8 +169,6 @@ impl Body {
 
     /// Bytes of the JSON.
     pub(crate) fn json_size(&self) -> usize {
-        self.form().map_or_else(<[u8]>::len, |packed| {
-            dictionary::unpacked_size(&packed.frame)
-        })
+        self.form().map_or_else(<[u8]>::len, Packed::json_size)
     }
 }

@@ -41,7 +41,7 @@ impl Heads {
             head.packer = packer(&head.json);
         }
         let frame = pack(json, head.packer.as_ref())?;
-        if frame.len() * 4 > head.packed.size() * 3 {
+        if !is_worth_it(&head.packed, &frame) {
             self.failures += 1;
             // the first one behind a head that was of another origin is no sign
             let longer = 1u32 << self.failures.min(8);
@@ -64,6 +64,11 @@ impl Heads {
             packer: None,
         });
     }
+}
+
+/// Whether so small a frame is worth that its object cannot be read without the head.
+pub(super) fn is_worth_it(head: &Packed, frame: &[u8]) -> bool {
+    frame.len() * 4 <= head.size() * 3
 }
 
 /// Whether names tell that two objects are of one origin: the texts are the same for at least half of their length.

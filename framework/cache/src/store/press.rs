@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::body::{Body, By, Packed};
 use super::dictionary::Dictionary;
-use super::head::Heads;
+use super::head::{Heads, is_worth_it};
 use crate::key::Key;
 use crate::object::Object;
 use crate::sync::lock;
@@ -82,19 +82,45 @@ impl Press {
         if json.len() < SMALL {
             return None;
         }
-        let dictionary = lock(&self.state).dictionary.clone();
+        let dictionary = self.latest();
         if json.len() >= LARGE {
             return Packed::new(json, dictionary.as_ref()).map(Body::Packed);
         }
         let dictionary = dictionary?;
-        let mut heads = lock(&self.heads[hand as usize]);
-        if let Some(packed) = heads.pack(key, json) {
+        let neighbour = lock(&self.heads[hand as usize]).pack(key, json);
+        if let Some(packed) = neighbour {
             return Some(Body::Packed(packed));
         }
+        self.refer(hand, key, json, &dictionary).map(Body::Head)
+    }
+
+    /// Packs what others will refer to, and so refers to no neighbour. `None` as of [`Press::pack`], and if it is large or there is no dictionary yet.
+    pub(crate) fn lead(&self, key: &Key, json: &[u8]) -> Option<Arc<Packed>> {
+        let fits = (SMALL..LARGE).contains(&json.len());
+        let dictionary = self.latest().filter(|_| fits)?;
+        self.refer(Hand::Opener, key, json, &dictionary)
+    }
+
+    /// An object in which only what `frame` says is other than in `head`; `None` if that is too much.
+    pub(crate) fn edited(head: &Arc<Packed>, frame: &[u8]) -> Option<Body> {
+        is_worth_it(head, frame).then(|| Body::Packed(Packed::edited(head, frame.into())))
+    }
+
+    fn latest(&self) -> Option<Arc<Dictionary>> {
+        lock(&self.state).dictionary.clone()
+    }
+
+    fn refer(
+        &self,
+        hand: Hand,
+        key: &Key,
+        json: &[u8],
+        dictionary: &Arc<Dictionary>,
+    ) -> Option<Arc<Packed>> {
         lock(&self.state).referred += 1;
-        let head = Arc::new(Packed::new(json, Some(&dictionary))?);
-        heads.lead(key, json, &head);
-        Some(Body::Head(head))
+        let head = Arc::new(Packed::new(json, Some(dictionary))?);
+        lock(&self.heads[hand as usize]).lead(key, json, &head);
+        Some(head)
     }
 
     /// What is due at so many stored objects. Until the first list is in, nothing is done that could as well be done behind it.
@@ -150,7 +176,7 @@ impl Press {
 
     /// The object packed with the latest dictionary; `None` if it is, or is not to be packed.
     pub(crate) fn repack(&self, object: &Object) -> Option<Object> {
-        let latest = lock(&self.state).dictionary.clone()?;
+        let latest = self.latest()?;
         let (body, json) = (object.body(), object.body().json_size());
         if json < SMALL || latest.satisfies(body.size(), json) {
             return None;

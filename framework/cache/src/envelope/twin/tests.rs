@@ -1,4 +1,4 @@
-use super::{LARGE, Twins};
+use super::{LARGE, Twins, plain};
 use crate::fuzzing::generate::{self, Random};
 use crate::opener::Opener;
 
@@ -102,12 +102,12 @@ fn among_objects_that_are_alike_in_nothing_few_are_tried() {
         let json = format!("{{\"{number}\":0}}");
         tried += usize::from(twins.patience == 0 && twins.last.is_some());
         assert!(twins.read(json.as_bytes()).is_none());
-        twins.note(json.as_bytes(), 0..0);
+        twins.note(json.as_bytes(), 0..0, None);
     }
     assert!((8..30).contains(&tried), "{tried}");
     // and yet one that is followed by its like is found out
     while twins.read(b"{}").is_none() {
-        twins.note(b"{}", 0..0);
+        twins.note(b"{}", 0..0, None);
     }
     assert_eq!((twins.failures, twins.patience), (0, 0));
 }
@@ -122,7 +122,7 @@ fn what_is_not_written_as_servers_do_is_no_twin() {
         "{\"m\\u0065tadata\":{}}",
     ] {
         let mut twins = Twins::default();
-        twins.note(json.as_bytes(), 0..0);
+        twins.note(json.as_bytes(), 0..0, None);
         assert!(twins.last.is_none(), "{json}");
     }
 }
@@ -131,7 +131,7 @@ fn what_is_not_written_as_servers_do_is_no_twin() {
 fn a_large_object_is_not_copied() {
     let mut twins = Twins::default();
     let json = format!("{{\"a\":\"{}\"}}", "x".repeat(LARGE));
-    twins.note(json.as_bytes(), 0..0);
+    twins.note(json.as_bytes(), 0..0, None);
     assert!(twins.last.is_none());
 }
 
@@ -149,4 +149,24 @@ fn the_random_documents_are_alike_in_a_fair_share() {
         }
     }
     assert!((200..900).contains(&read), "{read}");
+}
+
+#[test]
+fn every_byte_that_ends_a_plain_text_is_seen_wherever_it_stands() {
+    for byte in 0..=u8::MAX {
+        let ends = !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\');
+        for at in 0..20 {
+            for around in [b' ', b'a', b'~', b'!', b'#', b'[', b']', b'"'] {
+                let mut text = [b'a'; 20];
+                text[at] = byte;
+                text[at + 1..].fill(around);
+                let expected = match (ends, around) {
+                    (true, _) => at,
+                    (false, b'"') => at + 1,
+                    (false, _) => 20,
+                };
+                assert_eq!(plain(&text), expected, "{byte} at {at}, then {around}");
+            }
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::task::yield_now;
+
 use super::call::Patience;
 use super::{BATCH, PARSE, Run};
 use crate::delta::{Cause, Delta, Trust};
@@ -254,6 +256,8 @@ impl Run {
                 deltas,
                 permits,
             });
+            // queue and reflector share a thread: without this the indexer starves while there is something to read
+            yield_now().await;
         }
     }
 }

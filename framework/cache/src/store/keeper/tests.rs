@@ -11,8 +11,9 @@ use crate::key::Key;
 use crate::kind::Kind;
 use crate::object::Object;
 use crate::selection::Selection;
-use crate::store::body::{Body, By};
+use crate::store::body::{Body, By, Packed};
 use crate::store::dictionary::Dictionary;
+use crate::transform::Transform;
 
 #[derive(Debug, Deserialize, PartialEq)]
 struct Thing {
@@ -86,7 +87,7 @@ fn is_packed(object: &Object) -> bool {
 fn dictionary(object: &Object) -> Arc<Dictionary> {
     match object.body().as_packed().unwrap().by() {
         By::Dictionary(dictionary) => dictionary.clone(),
-        By::Itself | By::Head(_) => panic!("{object:?} is packed by no dictionary"),
+        By::Itself | By::Head(_) | By::Twin(_) => panic!("{object:?} is packed by no dictionary"),
     }
 }
 
@@ -153,6 +154,58 @@ fn a_dictionary_learned_from_the_first_objects_is_replaced_when_the_list_is_in()
     let status = core.status(boatswain_supervision::Clock::system().now());
     let bytes: usize = (0..800).map(|number| get(number).size()).sum();
     assert_eq!(status.bytes, bytes);
+}
+
+/// As lists tell it: without its kind, and like the others but for what is its own.
+fn listed(number: usize) -> String {
+    let mut thing = thing(0, 1);
+    let own = thing.as_object_mut().unwrap();
+    own.remove("apiVersion");
+    own.remove("kind");
+    let time = format!("{}:00", "1".repeat(number % 9 + 1));
+    let (before, after) = (number * 7, number % 3 == 0);
+    thing["metadata"] = json!({"annotations": {"before": before}, "generation": number,
+        "managedFields": [{"time": time, "number": number}], "name": format!("thing-{number:05}"), "namespace": "n",
+        "resourceVersion": "7", "uid": format!("00000000-0000-4000-8000-{number:012x}")});
+    thing["spec"]["note"] = noise(1500, 7).into();
+    thing["status"] = json!({"after": after, "time": time, "a": format!("{time}\"{number}")});
+    thing.to_string()
+}
+
+#[test]
+fn an_object_that_was_read_by_the_one_before_it_is_told_by_what_differs() {
+    let whole = Transform::default();
+    for transform in [
+        whole.clone(),
+        Transform::none(),
+        whole.without("spec.replicas"),
+    ] {
+        let is_told = transform.paths().is_empty();
+        let core = core(
+            "things",
+            StoreOptions {
+                transform,
+                ..StoreOptions::default()
+            },
+        );
+        put(&core, (0..300).map(|number| thing(number, 1)));
+        let (mut opener, mut told) = (core.opener().clone(), 0);
+        for number in 500..600 {
+            opener.pack_at_once(number % 2 == 0);
+            let json = listed(number);
+            let (object, length) = opener.front(json.as_bytes(), &|_, _| None).unwrap();
+            assert_eq!(length, json.len());
+            let alone = core.opener().open(json.as_bytes()).unwrap();
+            assert_eq!(object.json(), alone.json());
+            assert_eq!(object.body().json_size(), alone.json().len());
+            let by = object.body().as_packed().map(Packed::by);
+            if matches!(by, Some(By::Twin(_))) {
+                told += 1;
+                assert!(object.size() < 200, "{}", object.size());
+            }
+        }
+        assert_eq!(told, if is_told { 99 } else { 0 });
+    }
 }
 
 #[test]
