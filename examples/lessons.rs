@@ -4,6 +4,7 @@
 //!
 //! - `size_label`: a whole controller in under 40 lines.
 //! - `owned_configmap`: a custom resource that owns a ConfigMap through an owner reference.
+//! - `dynamic`: a controller of kinds that are named on the command line.
 //! - `evictor`: subresources that have no helper: it reads logs and evicts.
 //! - `fleet`: two controllers in one process that share the watch of Deployments, and what they do where they disagree.
 //!

@@ -84,6 +84,18 @@ impl Kind {
         }
     }
 
+    /// The kind as kube takes it, such as for `Api::<DynamicObject>::namespaced_with`.
+    #[must_use]
+    pub fn api_resource(&self) -> kube::core::ApiResource {
+        kube::core::ApiResource {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            api_version: self.api_version(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
     /// `apiVersion` as written in objects, such as `apps/v1` or `v1`.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -30,6 +30,11 @@ impl<K> Watchable for K where
 {
 }
 
+/// What a controller can reconcile: a [`Watchable`] type, or [`DynamicObject`] where the kind is known at run time only.
+pub trait Reconcilable: Resource + DeserializeOwned + Send + Sync + 'static {}
+
+impl<K> Reconcilable for K where K: Resource + DeserializeOwned + Send + Sync + 'static {}
+
 /// What watched objects are read as: a [`Watchable`] type, or [`DynamicObject`] where the kind is known at run time only.
 pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
 
@@ -45,8 +50,31 @@ pub struct Controller<K> {
 impl<K: Watchable> Controller<K> {
     /// A controller called `name`: in metrics and logs, as field manager and in Events. Names are unique within a manager.
     pub fn named(name: impl Into<String>) -> Self {
+        Self::over(Selection::of::<K>(), name)
+    }
+}
+
+impl Controller<DynamicObject> {
+    /// As [`Controller::named`], for a kind that is known at run time only: one that users name, or that is [discovered](Kind::discovered). It need not
+    /// exist yet: it is waited for, also after it was deleted.
+    ///
+    /// Objects say what they are (`types`), so that Events can be told of them and others be [owned](crate::own) by them; they are written through the
+    /// [context's client](crate::Context::client), with [`Kind::api_resource`].
+    ///
+    /// ```
+    /// # use boatswain::{Controller, Kind};
+    /// let cranes = Kind::new("harbour.example.com", "v1", "Crane", "cranes");
+    /// let controller = Controller::of_kind(cranes, "example");
+    /// ```
+    pub fn of_kind(kind: Kind, name: impl Into<String>) -> Self {
+        Self::over(Selection::new(kind), name)
+    }
+}
+
+impl<K: Reconcilable> Controller<K> {
+    fn over(selection: Selection, name: impl Into<String>) -> Self {
         let own = WatchPlan {
-            what: Selected::whole(Selection::of::<K>()),
+            what: Selected::whole(selection),
             when: None,
             mapping: Box::new(|_| Mapping::Own),
             index: None,
@@ -279,7 +307,8 @@ impl<K: Watchable> Controller<K> {
     ) -> Runnable {
         let finalizer = self.plan.finalizer(clean_up.is_some());
         if clean_up.is_some() || self.plan.finalizer.is_some() {
-            self.plan.needs.push(Right::on::<K>([Verb::Patch]));
+            let kind = self.plan.kind.clone();
+            self.plan.needs.push(Right::on_kind(kind, [Verb::Patch]));
         }
         let make = move |wiring: &mut Wiring<'_>| -> Arc<dyn Runner> {
             Arc::new(TypedRunner {
@@ -317,7 +346,7 @@ pub struct Watches<K, W> {
     _watched: PhantomData<fn() -> W>,
 }
 
-impl<K: Watchable, W: Readable> Watches<K, W> {
+impl<K: Reconcilable, W: Readable> Watches<K, W> {
     /// Narrows what is watched; called twice, both narrow. See [`Controller::select`].
     ///
     /// ```
@@ -439,18 +468,4 @@ fn both(one: Option<Predicate>, other: Predicate) -> Option<Predicate> {
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    #[test]
-    fn a_resync_of_zero_is_none() {
-        let plan = Controller::<ConfigMap>::named("c").plan;
-        assert_eq!(plan.resync, None, "the manager's options say");
-        let plan = Controller::<ConfigMap>::named("c")
-            .resync(Duration::ZERO)
-            .plan;
-        assert_eq!(plan.resync, Some(None));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ mod update;
 
 use std::{fmt::Debug, sync::Arc, time::Instant};
 
-use boatswain_cache::{Key, Kind, Live};
+use boatswain_cache::{Key, Kind, Live, Scope};
 use boatswain_supervision::Clock;
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -13,7 +13,7 @@ use k8s_openapi::{
 use kube::{
     Resource, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    core::Request,
+    core::{DynamicObject, Request},
 };
 use serde::{
     Serialize,
@@ -24,10 +24,11 @@ use serde_json::json;
 use update::would_change;
 
 use crate::{
-    builder::Watchable,
+    builder::{Readable, Watchable},
     client::{ClientError, recording},
     dispatch::{Echoes, Writes},
     explain::{ReconcileId, Trail},
+    identity::Identified,
     reconcile::Causes,
     recorder::{Note, Recorder, Severity},
 };
@@ -167,11 +168,17 @@ impl Context {
 
     /// Reads objects of kind `K` from the server itself, with a timeout and with errors told apart.
     pub fn live<K: Resource<DynamicType = ()> + 'static>(&self) -> Live<K> {
-        Live::new(
-            self.surroundings.client.clone(),
-            Kind::of::<K>(),
-            self.surroundings.clock.clone(),
-        )
+        self.live_of(Kind::of::<K>())
+    }
+
+    /// As [`Context::live`], for a kind that is known at run time only.
+    pub fn live_of_kind(&self, kind: Kind) -> Live<DynamicObject> {
+        self.live_of(kind)
+    }
+
+    fn live_of<K>(&self, kind: Kind) -> Live<K> {
+        let Surroundings { client, clock, .. } = &*self.surroundings;
+        Live::new(client.clone(), kind, clock.clone())
     }
 
     /// Reads an object from the server instead of the cache, within 10 s; `None` when it does not exist. [`Context::live`] tells its failures further apart.
@@ -184,7 +191,15 @@ impl Context {
     ///
     /// It only reads.
     pub async fn get_live<K: Watchable>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
-        let answer = self.live::<K>().get_live(key).await;
+        self.get_live_of(Kind::of::<K>(), key).await
+    }
+
+    pub(crate) async fn get_live_of<K: Readable>(
+        &self,
+        kind: Kind,
+        key: &Key,
+    ) -> Result<Option<Arc<K>>, ClientError> {
+        let answer = self.live_of::<K>(kind).get_live(key).await;
         answer.map_err(ClientError::from)
     }
 
@@ -319,17 +334,12 @@ impl Context {
     }
 
     /// Tells the story on `object`: a Normal Event. Short for [`Context::tell`].
-    pub fn event<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        reason: &'static str,
-        note: impl Into<String>,
-    ) {
+    pub fn event<K: Identified>(&self, object: &K, reason: &'static str, note: impl Into<String>) {
         self.tell(&Note::normal(object, reason, note));
     }
 
     /// As [`Context::event`], for what a person should look at: a Warning Event.
-    pub fn warning<K: Resource<DynamicType = ()>>(
+    pub fn warning<K: Identified>(
         &self,
         object: &K,
         reason: &'static str,
@@ -352,11 +362,13 @@ impl Context {
     }
 
     /// Where objects of this kind are, next to `key`.
-    pub(crate) fn path<K: Resource<DynamicType = ()> + 'static>(key: &Key) -> Request {
-        let namespace = Kind::of::<K>()
-            .namespaced
-            .then(|| key.namespace().unwrap_or("default"));
-        Request::new(K::url_path(&(), namespace))
+    fn path<K: Resource<DynamicType = ()> + 'static>(key: &Key) -> Request {
+        Self::path_of(&Kind::of::<K>(), key)
+    }
+
+    pub(crate) fn path_of(kind: &Kind, key: &Key) -> Request {
+        let scope = Scope::namespace(key.namespace().unwrap_or("default"));
+        Request::new(kind.path(&scope))
     }
 
     fn body(object: &impl Serialize) -> Result<Vec<u8>, kube::core::request::Error> {
@@ -379,22 +391,37 @@ impl Context {
         }
     }
 
-    pub(crate) async fn send<K: Resource<DynamicType = ()>, T: DeserializeOwned>(
+    async fn send<K: Resource<DynamicType = ()>, T: DeserializeOwned>(
         &self,
         verb: &'static str,
         subresource: &str,
         key: &Key,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, ClientError> {
-        let answer = match request {
-            Ok(mut request) => {
-                // metrics and limits of the client go by it
-                request.extensions_mut().insert(verb);
-                self.client().request(request).await
-            }
-            Err(error) => Err(kube::Error::BuildRequest(error)),
-        };
+        let answer = self.answer(verb, request).await;
         answer.map_err(|error| failed::<K>(verb, subresource, key, error))
+    }
+
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        verb: &'static str,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> kube::Result<T> {
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        // metrics and limits of the client go by it
+        request.extensions_mut().insert(verb);
+        self.client().request(request).await
+    }
+
+    /// Patches an object of any kind.
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, ClientError> {
+        let answer = self.answer("patch", request).await;
+        answer.map_err(|error| failed_on(&kind.plural, "patch", "", key, error))
     }
 }
 
@@ -409,9 +436,19 @@ fn failed<K: Resource<DynamicType = ()>>(
     key: &Key,
     source: kube::Error,
 ) -> ClientError {
+    failed_on(&K::plural(&()), verb, subresource, key, source)
+}
+
+fn failed_on(
+    plural: &str,
+    verb: &'static str,
+    subresource: &str,
+    key: &Key,
+    source: kube::Error,
+) -> ClientError {
     ClientError {
         verb,
-        resource: format!("{}{subresource}", K::plural(&())),
+        resource: format!("{plural}{subresource}"),
         key: key.clone(),
         source: Box::new(source),
     }

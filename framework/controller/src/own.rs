@@ -1,16 +1,20 @@
 //! Owner references that Kubernetes' garbage collector honours: of an owner that exists, in the same namespace or without one, and of one controller only.
 
 use boatswain_cache::Kind;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::{
+    api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
 use kube::Resource;
 
-use crate::context::key_of;
+use crate::{context::key_of, identity::Identified};
 
 /// Why an object cannot be owned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// The owner does not come from a server.
-    #[error("{owner} cannot own {child}: it has no name or no uid; take it as the server gave it")]
+    #[error(
+        "{owner} cannot own {child}: it has no kind, no name or no uid; take it as the server gave it"
+    )]
     Unknown {
         /// The owner.
         owner: String,
@@ -64,7 +68,7 @@ pub enum OwnerError {
 /// When the owner does not come from a server, is in another namespace, or when the child has another controller. The child is as it was then.
 pub fn control<O, C>(owner: &O, child: &mut C) -> Result<(), OwnerError>
 where
-    O: Resource<DynamicType = ()> + 'static,
+    O: Identified,
     C: Resource<DynamicType = ()> + 'static,
 {
     refer(owner, child, true)
@@ -78,7 +82,7 @@ where
 /// When the owner does not come from a server or is in another namespace.
 pub fn hold<O, C>(owner: &O, child: &mut C) -> Result<(), OwnerError>
 where
-    O: Resource<DynamicType = ()> + 'static,
+    O: Identified,
     C: Resource<DynamicType = ()> + 'static,
 {
     refer(owner, child, false)
@@ -86,17 +90,24 @@ where
 
 fn refer<O, C>(owner: &O, child: &mut C, controls: bool) -> Result<(), OwnerError>
 where
-    O: Resource<DynamicType = ()> + 'static,
+    O: Identified,
     C: Resource<DynamicType = ()> + 'static,
 {
     let (parent, kid) = (named(owner), named(child));
-    let (Some(name), Some(uid)) = (owner.meta().name.clone(), owner.meta().uid.clone()) else {
+    let ObjectReference {
+        api_version: Some(api_version),
+        kind: Some(kind),
+        namespace: home,
+        name: Some(name),
+        uid: Some(uid),
+        ..
+    } = owner.identity()
+    else {
         return Err(OwnerError::Unknown {
             owner: parent,
             child: kid,
         });
     };
-    let home = owner.meta().namespace.clone();
     if home.is_some() {
         let adopts = child.meta().namespace.is_none() && Kind::of::<C>().namespaced;
         if !adopts && child.meta().namespace != home {
@@ -125,8 +136,8 @@ where
     let before = references.iter().position(|reference| reference.uid == uid);
     let controls = controls || before.is_some_and(|at| references[at].controller == Some(true));
     let reference = OwnerReference {
-        api_version: O::api_version(&()).into_owned(),
-        kind: O::kind(&()).into_owned(),
+        api_version,
+        kind,
         name,
         uid,
         controller: controls.then_some(true),
@@ -140,8 +151,10 @@ where
 }
 
 /// An object as people name it.
-fn named<K: Resource<DynamicType = ()>>(object: &K) -> String {
-    format!("{} {}", K::kind(&()), key_of(object))
+fn named<K: Identified>(object: &K) -> String {
+    let kind = object.identity().kind;
+    let kind = kind.as_deref().unwrap_or("an object of unknown kind");
+    format!("{kind} {}", key_of(object))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::{
-    builder::Watchable,
+    builder::Reconcilable,
     client::ClientError,
     context::Context,
     dispatch::{Departed, Ended, Runner},
@@ -24,7 +24,7 @@ pub(crate) struct TypedRunner<K, R: Reconciler<K>> {
     pub(crate) clean_up: Option<CleanUp<K, R>>,
 }
 
-impl<K: Watchable, R: Reconciler<K>> TypedRunner<K, R> {
+impl<K: Reconcilable, R: Reconciler<K>> TypedRunner<K, R> {
     /// From an object to the end of its run: whatever its finalizer asks for, and the reconcile.
     async fn attend(&self, mut object: Arc<K>, cx: &Context) -> Ended {
         loop {
@@ -73,7 +73,7 @@ impl<K: Watchable, R: Reconciler<K>> TypedRunner<K, R> {
 
 impl<K, R> Runner for TypedRunner<K, R>
 where
-    K: Watchable,
+    K: Reconcilable,
     R: Reconciler<K>,
 {
     fn run(&self, cx: Context) -> BoxFuture<'_, Ended> {

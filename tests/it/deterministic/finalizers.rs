@@ -1,7 +1,9 @@
 //! Objects whose controller cleans up before they go.
 
-use boatswain::{Cleanup, ReconcileError};
+use boatswain::{Cleanup, Kind, ReconcileError, own};
 use boatswain_apisim::{Matcher, Rejection};
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DynamicObject;
 
 use super::*;
 
@@ -252,4 +254,69 @@ fn whoever_changes_finalizers_at_the_same_time_loses_none_and_every_object_is_cl
             end(running).await;
         });
     }
+}
+
+/// Keeps a Secret beside each object of a kind that was named at run time, and takes it away again.
+struct Locksmith;
+
+impl Reconciler<DynamicObject> for Locksmith {
+    type Error = ReconcileError;
+
+    async fn reconcile(
+        &self,
+        object: Arc<DynamicObject>,
+        cx: &Context,
+    ) -> Result<Outcome, ReconcileError> {
+        let mut secret = Secret::default();
+        secret.metadata.name = object.metadata.name.clone();
+        own::control(object.as_ref(), &mut secret)?;
+        cx.apply(&secret).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Cleanup<DynamicObject> for Locksmith {
+    async fn cleanup(
+        &self,
+        object: Arc<DynamicObject>,
+        cx: &Context,
+    ) -> Result<Outcome, ReconcileError> {
+        let secret = cx.get_live::<Secret>(&key_of(object.as_ref())).await?;
+        if let Some(secret) = secret {
+            cx.delete(secret.as_ref()).await?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+#[test]
+fn an_object_of_a_kind_named_at_run_time_owns_others_and_is_cleaned_up_before_it_goes() {
+    Stage::play(307, |stage| async move {
+        let maps = Kind::new("", "v1", "ConfigMap", "configmaps");
+        let secrets = Kind::new("", "v1", "Secret", "secrets");
+        let controller = Controller::of_kind(maps, "locksmith")
+            .watches_kind(secrets)
+            .owned()
+            .reconciler_with_cleanup(|_| Locksmith);
+        let running = stage.start(controller).await;
+        stage.create("map").await;
+        stage.clock.sleep(SECOND).await;
+        let on = finalizers(&stage, "map").await;
+        assert_eq!(on, Some(vec!["boatswain/locksmith".to_owned()]));
+
+        let secrets = Api::<Secret>::namespaced(stage.client.clone(), "default");
+        let secret = secrets.get("map").await.expect("made");
+        let params = DeleteParams::default();
+        secrets.delete("map", &params).await.expect("deleted");
+        stage.clock.sleep(SECOND).await;
+        let again = secrets.get("map").await.expect("made again");
+        assert_ne!(again.metadata.uid, secret.metadata.uid);
+
+        stage.delete("map").await;
+        stage.clock.sleep(SECOND).await;
+        assert_eq!(finalizers(&stage, "map").await, None);
+        let left = secrets.get_opt("map").await.expect("an answer");
+        assert_eq!(left, None);
+        end(running).await;
+    });
 }

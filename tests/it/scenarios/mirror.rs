@@ -285,7 +285,7 @@ pub(crate) async fn rights_that_are_taken_away_are_named_and_used_again_when_the
 }
 
 /// The CRD of a kind of its own for each test.
-fn crd(group: &str) -> CustomResourceDefinition {
+pub(super) fn crd(group: &str) -> CustomResourceDefinition {
     serde_json::from_value(json!({
         "metadata": { "name": format!("buoys.{group}") },
         "spec": {
@@ -318,13 +318,7 @@ pub(crate) async fn a_kind_is_waited_for_and_followed_through_its_deletion_and_r
         })
         .await;
     };
-    let kind = Kind {
-        group: group.clone(),
-        version: "v1".into(),
-        kind: "Buoy".into(),
-        plural: "buoys".into(),
-        namespaced: true,
-    };
+    let kind = Kind::new(group.clone(), "v1", "Buoy", "buoys");
     let selection = Selection::new(kind).within(Scope::Namespace(space.name.clone()));
     let mirror = Mirror::start(
         world.kubeconfig(),

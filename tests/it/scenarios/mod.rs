@@ -1,6 +1,7 @@
 //! What is played on every API server. Each body is one fact; the tests around it bear its name.
 
 pub(crate) mod chaos;
+pub(crate) mod dynamic;
 pub(crate) mod fixing;
 pub(crate) mod mirror;
 pub(crate) mod ownership;
@@ -33,6 +34,8 @@ macro_rules! tests {
             a_malformed_annotation_is_left_alone_and_told_once);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
+        scenarios::tests!(@each $shared; dynamic:
+            a_controller_of_a_kind_made_at_run_time_works_before_and_after_its_crd_comes_back);
         scenarios::tests!(@each $shared; replicas:
             of_two_replicas_one_works_and_the_other_follows);
         scenarios::tests!(@each $shared; processes:

@@ -8,17 +8,14 @@ mod patch;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use boatswain_cache::{Key, Kind};
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{
-    Resource,
-    api::{Patch, PatchParams},
-};
-use serde::de::DeserializeOwned;
+use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
 use crate::{
-    builder::Watchable,
+    builder::Reconcilable,
     client::{ClientError, status},
     context::{Context, key_of},
     names::qualified,
@@ -63,6 +60,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A controller's finalizer, used or to be taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finalizer {
+    /// Of the objects it is on.
+    kind: Kind,
     name: String,
     is_used: bool,
 }
@@ -82,9 +81,10 @@ pub(crate) enum Step {
 
 impl Finalizer {
     /// That of `controller`, unless its author has chosen a name.
-    pub(crate) fn of(controller: &str, chosen: Option<String>, is_used: bool) -> Self {
+    pub(crate) fn of(kind: Kind, controller: &str, chosen: Option<String>, is_used: bool) -> Self {
         let own = || format!("boatswain/{}", qualified(controller).replace('/', "_"));
         Self {
+            kind,
             name: chosen.unwrap_or_else(own),
             is_used,
         }
@@ -111,7 +111,7 @@ impl Finalizer {
     /// # Errors
     ///
     /// When the server refuses, or the object is changed by others again and again.
-    pub(crate) async fn put<K: Watchable>(
+    pub(crate) async fn put<K: Reconcilable>(
         &self,
         on: bool,
         object: Arc<K>,
@@ -128,46 +128,47 @@ impl Finalizer {
                 (false, true) => patch::remove(object.meta(), &self.name),
                 _ => return Ok(Some(object)),
             };
-            match send::<K>(&patch, &object, cx).await {
+            match self.send(&patch, &key, cx).await {
                 Err(gone) if gone.is_not_found() => return Ok(None),
                 Err(lost) if is_lost(&lost) && tries < TRIES => {}
                 answer => return answer.map(|object| Some(Arc::new(object))),
             }
             cx.clock().sleep(pause).await;
             pause *= 2;
-            object = match cx.get_live::<K>(&key).await? {
+            object = match cx.get_live_of::<K>(self.kind.clone(), &key).await? {
                 Some(found) if found.meta().uid == uid => found,
                 _ => return Ok(None),
             };
         }
         Ok(None)
     }
+
+    async fn send<K: Reconcilable>(
+        &self,
+        patch: &Value,
+        key: &Key,
+        cx: &Context,
+    ) -> Result<K, ClientError> {
+        let params = PatchParams {
+            field_manager: Some(cx.manager().to_owned()),
+            ..PatchParams::default()
+        };
+        let request = Context::path_of(&self.kind, key);
+        let request = request.patch(key.name(), &params, &Patch::Merge(patch));
+        let request = request.map(|mut request| {
+            let json_patch = http::HeaderValue::from_static("application/json-patch+json");
+            request
+                .headers_mut()
+                .insert(http::header::CONTENT_TYPE, json_patch);
+            request
+        });
+        cx.patch(&self.kind, key, request).await
+    }
 }
 
 /// Whether the object was not as the patch says: a test that fails is "unprocessable" to the API.
 fn is_lost(error: &ClientError) -> bool {
     error.is_conflict() || status(&error.source).is_some_and(|status| status.code == 422)
-}
-
-async fn send<K: Resource<DynamicType = ()> + DeserializeOwned + 'static>(
-    patch: &Value,
-    object: &K,
-    cx: &Context,
-) -> Result<K, ClientError> {
-    let key = key_of(object);
-    let params = PatchParams {
-        field_manager: Some(cx.manager().to_owned()),
-        ..PatchParams::default()
-    };
-    let request = Context::path::<K>(&key).patch(key.name(), &params, &Patch::Merge(patch));
-    let request = request.map(|mut request| {
-        let json_patch = http::HeaderValue::from_static("application/json-patch+json");
-        request
-            .headers_mut()
-            .insert(http::header::CONTENT_TYPE, json_patch);
-        request
-    });
-    cx.send::<K, K>("patch", "", &key, request).await
 }
 
 #[cfg(test)]

@@ -6,6 +6,11 @@ use super::*;
 
 const OURS: &str = "boatswain/test";
 
+fn finalizer(controller: &str, chosen: Option<&str>, is_used: bool) -> Finalizer {
+    let kind = Kind::new("", "v1", "ConfigMap", "configmaps");
+    Finalizer::of(kind, controller, chosen.map(Into::into), is_used)
+}
+
 fn meta(finalizers: &[&str], is_deleted: bool) -> ObjectMeta {
     let finalizers: Vec<_> = finalizers.iter().map(|name| (*name).to_owned()).collect();
     ObjectMeta {
@@ -19,7 +24,7 @@ fn meta(finalizers: &[&str], is_deleted: bool) -> ObjectMeta {
 #[test]
 fn what_is_done_follows_from_the_finalizer_the_deletion_and_whether_there_is_a_cleanup() {
     let step = |is_used, finalizers: &[&str], is_deleted| {
-        Finalizer::of("test", None, is_used).step(&meta(finalizers, is_deleted))
+        finalizer("test", None, is_used).step(&meta(finalizers, is_deleted))
     };
     for (is_used, is_on, is_deleted, wanted) in [
         (true, false, false, Step::Add),
@@ -39,9 +44,7 @@ fn what_is_done_follows_from_the_finalizer_the_deletion_and_whether_there_is_a_c
 
 #[test]
 fn a_finalizer_is_called_after_its_controller_unless_the_author_says_otherwise() {
-    let name = |controller, chosen: Option<&str>| {
-        Finalizer::of(controller, chosen.map(Into::into), true).name
-    };
+    let name = |controller, chosen: Option<&str>| finalizer(controller, chosen, true).name;
     assert_eq!(name("test", None), OURS);
     assert_eq!(
         name("example.com/scaler", None),

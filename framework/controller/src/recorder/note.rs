@@ -6,9 +6,11 @@ use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
-use kube::Resource;
 
-use crate::names::{is_subdomain, qualified};
+use crate::{
+    identity::Identified,
+    names::{is_subdomain, qualified},
+};
 
 /// Limits of the API (`events.k8s.io/v1` validation), in bytes.
 const NOTE_LIMIT: usize = 1024;
@@ -56,21 +58,21 @@ impl Severity {
 impl Note {
     /// That `object` was dealt with: `reason` is a CamelCase word a program can match on (128 bytes at most), `text` a sentence for people (1024 at most).
     /// What is longer is cut.
-    pub fn normal<K: Resource<DynamicType = ()>>(
+    pub fn normal<K: Identified>(
         object: &K,
         reason: &'static str,
         text: impl Into<String>,
     ) -> Self {
-        Self::on(reference(object), Severity::Normal, reason, text.into())
+        Self::on(object.identity(), Severity::Normal, reason, text.into())
     }
 
     /// As [`Note::normal`], for what a person should look at.
-    pub fn warning<K: Resource<DynamicType = ()>>(
+    pub fn warning<K: Identified>(
         object: &K,
         reason: &'static str,
         text: impl Into<String>,
     ) -> Self {
-        Self::on(reference(object), Severity::Warning, reason, text.into())
+        Self::on(object.identity(), Severity::Warning, reason, text.into())
     }
 
     pub(crate) fn on(
@@ -91,8 +93,8 @@ impl Note {
 
     /// Names a second object that the story is about: the Event's `related`.
     #[must_use]
-    pub fn because_of<K: Resource<DynamicType = ()>>(mut self, other: &K) -> Self {
-        self.related = Some(reference(other));
+    pub fn because_of<K: Identified>(mut self, other: &K) -> Self {
+        self.related = Some(other.identity());
         self
     }
 
@@ -141,14 +143,6 @@ impl Note {
             type_: Some(self.severity.word().to_owned()),
             ..Event::default()
         }
-    }
-}
-
-/// A reference to the object, whatever state it is in.
-fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
-    ObjectReference {
-        resource_version: None,
-        ..object.object_ref(&())
     }
 }
 

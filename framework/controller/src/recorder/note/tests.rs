@@ -1,4 +1,5 @@
 use k8s_openapi::api::{core::v1::Node, rbac::v1::ClusterRole};
+use kube::Resource;
 use proptest::prelude::*;
 
 use super::*;
