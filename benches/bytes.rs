@@ -20,8 +20,8 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, ControllerHandle, Handle, Key, Manager, Options, Outcome, Reconciler,
-    Sender, channel,
+    Context, Controller, ControllerHandle, Handle, Key, Manager, Options, Outcome, Predicate,
+    Reconciler, Sender, channel,
 };
 use boatswain_apisim::ApiSim;
 use boatswain_cache::Subscription;
@@ -74,15 +74,6 @@ impl Reconciler<ConfigMap> for Scripted {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Outcome, Refused> {
         self.0.run()
     }
-
-    async fn gone(
-        &self,
-        _: &Key,
-        _: Option<Arc<ConfigMap>>,
-        _: &Context,
-    ) -> Result<Outcome, Refused> {
-        self.0.run()
-    }
 }
 
 impl Script {
@@ -116,7 +107,7 @@ struct Stage {
 
 impl Stage {
     /// A manager over a server with so many objects. One subscriber of its informer never takes anything.
-    fn set(objects: usize, concurrency: usize) -> Self {
+    fn set(objects: usize, concurrency: usize, when: Predicate) -> Self {
         let sim = ApiSim::new(boatswain_apisim::Options {
             audit_limit: 0,
             ..boatswain_apisim::Options::default()
@@ -129,6 +120,7 @@ impl Stage {
         let (told, stalled) = mpsc::channel();
         let scripted = Scripted(script.clone());
         let controller = Controller::<ConfigMap>::named(NAME)
+            .when(when)
             .concurrency(concurrency)
             .source("asks", source)
             .reconciler(move |wiring| {
@@ -174,18 +166,26 @@ impl Stage {
 
 /// A row for each state that a key can be in.
 fn of_keys(keys: usize) -> String {
-    let stage = Stage::set(keys, 16);
-    stage.controller().pause("the benchmark");
-    wait(|| stage.manager.observer().ready().0 && stage.queued() == keys);
-    assert_eq!(stage.runs(), 0, "paused too late: more keys are needed");
-    let fresh = heap();
+    let before = heap();
+    let stage = Stage::set(keys, 16, nothing());
+    wait(|| stage.manager.observer().ready().0);
+    let stored = settled() - before;
+    stage.strike();
+
+    let before = settled();
+    let stage = Stage::set(keys, 16, everything());
+    let runs = || {
+        wait(|| stage.manager.observer().ready().0 && stage.queued() == 0);
+        settled()
+    };
     let run_all = || {
         let until = stage.runs() + keys as u64;
         stage.controller().resume();
-        wait(|| stage.runs() >= until && stage.queued() == 0);
-        settled()
+        wait(|| stage.runs() >= until);
+        runs()
     };
-    let idle = run_all();
+    wait(|| stage.runs() >= keys as u64);
+    let idle = runs();
     stage.controller().pause("the benchmark");
     for number in 0..keys {
         stage.sender.send(key(number)).expect("room for all");
@@ -194,23 +194,23 @@ fn of_keys(keys: usize) -> String {
     let queued = settled();
     stage.script.waits.store(true, Relaxed);
     let waiting = run_all();
-    let stored = stage.manager.observer().informers();
-    let stored: usize = stored.iter().map(|informer| informer.bytes).sum();
+    let informers = stage.manager.observer().informers();
+    let kept: usize = informers.iter().map(|informer| informer.bytes).sum();
     stage.strike();
     let each = |bytes: f64| bytes / keys as f64;
     format!(
         "| {keys} keys | heap |\n|---|---|\n| idle, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |\n| its object, as it is kept | {:.0} B |",
-        each(queued - fresh),
+        each(idle - before - stored),
         each(queued - idle),
         each(waiting - idle),
-        each(stored as f64),
+        each(kept as f64),
     )
 }
 
 fn of_workers(workers: usize) -> f64 {
     let taken = |workers| {
         let before = heap();
-        let stage = Stage::set(0, workers);
+        let stage = Stage::set(0, workers, everything());
         wait(|| stage.manager.observer().ready().0);
         let taken = settled() - before;
         stage.strike();
@@ -221,10 +221,10 @@ fn of_workers(workers: usize) -> f64 {
     (taken(workers + 1) - taken(1)) / workers as f64
 }
 
-/// Objects that come and go, each with a name of its own, while the reconciler fails at all of them.
+/// Objects that come and go, each with a name of its own, while the reconciler fails at all of them as long as they are there.
 fn of_names(names: usize) {
     const AT_ONCE: usize = 1000;
-    let stage = Stage::set(0, 16);
+    let stage = Stage::set(0, 16, everything());
     stage.script.fails.store(true, Relaxed);
     wait(|| stage.manager.observer().ready().0);
     println!("\n| names that came and went | heap | keys that are not idle |\n|---|---|---|");
@@ -262,6 +262,15 @@ fn settled() -> f64 {
         }
         before = now;
     }
+}
+
+fn everything() -> Predicate {
+    !nothing()
+}
+
+/// What keeps every object from the queue, though all are stored.
+fn nothing() -> Predicate {
+    Predicate::change("never", |_| false)
 }
 
 fn wait(done: impl Fn() -> bool) {

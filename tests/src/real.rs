@@ -50,8 +50,8 @@ struct Record {
     /// So many bytes.
     read: u64,
     requests: Vec<Request>,
-    /// The versions that writes are known to have made.
-    versions: HashSet<u64>,
+    /// The versions that writes are known to have made, of objects by their uids: a server that is restored from a backup gives versions again.
+    versions: HashSet<(String, u64)>,
 }
 
 impl Record {
@@ -80,7 +80,9 @@ impl Record {
             // a write that changes nothing answers with the version of an earlier one
             if let (true, Some(version)) = (request.changed, request.version()) {
                 let is_new = version.to_string() != request.precondition;
-                request.changed = is_new && self.versions.insert(version);
+                let uid = line.pointer("/responseObject/metadata/uid");
+                let uid = uid.and_then(Value::as_str).unwrap_or_default();
+                request.changed = is_new && self.versions.insert((uid.to_owned(), version));
             }
             self.requests.push(request);
         }

@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 
-/// The manager of the newest managedFields entry that owns the replicas, is not `us` and wrote after we did: servers before 1.22 track no writes of `scale`,
-/// and whoever created the Deployment is not to blame for them.
+/// The manager of the newest managedFields entry that owns the replicas, is not `us` and can have undone our write. Servers since 1.22 track the writes of
+/// `scale` and tell them by the subresource; before, whoever created or edited the Deployment goes on owning what others have written since, so that only who
+/// came after our write is to blame.
 pub(crate) fn rival_of(
     us: &str,
     deployment: &Deployment,
@@ -11,18 +12,20 @@ pub(crate) fn rival_of(
 ) -> Option<String> {
     // entries have whole seconds
     let since = since.map_or(i64::MIN, jiff::Timestamp::as_second);
+    let created = deployment.metadata.creation_timestamp.as_ref();
     let entries = deployment.metadata.managed_fields.iter().flatten();
     entries
         .filter(|entry| entry.manager.as_deref() != Some(us))
         .filter(|entry| {
-            entry
-                .time
-                .as_ref()
-                .is_some_and(|time| time.0.as_second() >= since)
-        })
-        .filter(|entry| {
             let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
             fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
+        })
+        .filter(|entry| {
+            let came_after = entry
+                .time
+                .as_ref()
+                .is_some_and(|time| time.0.as_second() >= since && Some(time) != created);
+            entry.subresource.as_deref() == Some("scale") || came_after
         })
         .max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
         .and_then(|entry| entry.manager.clone())
@@ -68,5 +71,20 @@ mod tests {
         );
         assert_eq!(rival(32), None, "older ones are not to blame");
         assert_eq!(rival_of("us", &Deployment::default(), None), None);
+    }
+
+    #[test]
+    fn within_one_second_the_writer_of_scale_is_told_from_the_creator() {
+        let at = |second| jiff::Timestamp::from_second(second).ok();
+        let mut deployment = Deployment::default();
+        deployment.metadata.creation_timestamp = at(10).map(Time);
+        deployment.metadata.managed_fields = Some(vec![entry("creator", 10, "f:replicas")]);
+        assert_eq!(rival_of("us", &deployment, at(10)), None);
+        let mut scale = entry("hpa", 10, "f:replicas");
+        scale.subresource = Some("scale".into());
+        deployment.metadata.managed_fields = Some(vec![scale]);
+        assert_eq!(rival_of("us", &deployment, at(10)).as_deref(), Some("hpa"));
+        // entries may keep the time of the first of equal writes
+        assert_eq!(rival_of("us", &deployment, at(12)).as_deref(), Some("hpa"));
     }
 }

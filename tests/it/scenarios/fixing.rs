@@ -114,7 +114,6 @@ pub(crate) async fn a_malformed_annotation_is_left_alone_and_told_once(world: &W
     told(&space, "MalformedReplicas", &["three"]).await;
 }
 
-#[allow(dead_code, reason = "played on the simulated server only")]
 pub(crate) async fn two_controllers_that_disagree_both_say_so_and_one_steps_back(world: &World) {
     let space = Space::create(&world.client().await, "fleet").await;
     space.deploy("web", 1).await;

@@ -31,7 +31,8 @@ macro_rules! tests {
             invalid_specs_are_refused_by_the_schema);
         scenarios::tests!(@each $shared; fixing:
             an_annotation_is_followed_and_left_when_it_goes,
-            a_malformed_annotation_is_left_alone_and_told_once);
+            a_malformed_annotation_is_left_alone_and_told_once,
+            two_controllers_that_disagree_both_say_so_and_one_steps_back);
         scenarios::tests!(@each $shared; ownership:
             an_owned_configmap_is_repaired_and_collected_with_its_owner);
         scenarios::tests!(@each $shared; dynamic:
@@ -65,12 +66,15 @@ macro_rules! tests {
             rights_that_are_taken_away_are_named_and_used_again_when_they_return,
             a_kind_is_waited_for_and_followed_through_its_deletion_and_return);
         scenarios::tests!(@each $shared; writing:
+            what_is_told_again_is_one_event_that_counts,
             an_object_is_cleaned_up_before_it_goes_and_code_without_cleanup_lets_it_go,
             a_controller_that_may_not_write_events_works_and_counts_them);
         scenarios::tests!(@each $lent; mirror:
             a_server_that_is_killed_and_comes_back_is_followed_without_telling_anything_twice,
             what_a_lost_history_hides_is_told_by_its_outcome,
             a_server_restored_from_a_backup_begins_a_new_history);
+        scenarios::tests!(@each $lent; processes:
+            a_server_that_is_away_for_longer_than_the_lease_is_worked_with_by_one_when_it_is_back);
         scenarios::tests!(@each $lent; chaos:
             a_kind_that_is_deleted_and_comes_back_is_worked_on_again);
         scenarios::tests!(@each $fresh; chaos:

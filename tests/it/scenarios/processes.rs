@@ -184,7 +184,6 @@ pub(crate) async fn a_leader_that_stood_still_for_longer_than_its_lease_writes_n
     assert!(takeovers >= stops, "{takeovers} takeovers at {stops} stops");
 }
 
-#[allow(dead_code, reason = "played on the simulated server only")]
 pub(crate) async fn a_server_that_is_away_for_longer_than_the_lease_is_worked_with_by_one_when_it_is_back(
     world: &World,
 ) {

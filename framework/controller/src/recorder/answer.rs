@@ -10,6 +10,8 @@ use crate::{
 
 /// What the API server names as the cause where a namespace is going (`NamespaceTerminating`).
 const TERMINATING: &str = "NamespaceTerminating";
+/// The field that the API server names as the cause where an Event about an object without a namespace is in the wrong one.
+const PLACE: &str = "involvedObject.namespace";
 
 /// What became of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(super) enum Answer {
     Taken,
     /// There is an Event of this name.
     Exists,
+    /// It belongs in another namespace.
+    Misplaced(String),
     /// There is no such Event, or no such namespace (any more).
     Missing(String),
     /// Trying again cannot help.
@@ -47,14 +51,15 @@ impl Answer {
                 _ => Self::Refused(Dropped::Refused, why),
             };
         };
-        let causes = status.details.iter().flat_map(|details| &details.causes);
-        let terminating = causes.into_iter().any(|cause| cause.reason == TERMINATING)
+        let causes = || status.details.iter().flat_map(|details| &details.causes);
+        let terminating = causes().any(|cause| cause.reason == TERMINATING)
             || status.message.contains("because it is being terminated");
         match status.code {
             409 if status.reason == "AlreadyExists" => Self::Exists,
             403 if terminating => Self::Refused(Dropped::Namespace, why),
             403 => Self::Refused(Dropped::Forbidden, why),
             404 => Self::Missing(why),
+            422 if causes().any(|cause| cause.field == PLACE) => Self::Misplaced(why),
             _ => match fault_of(error) {
                 Fault::Infrastructure { retry_after } => Self::Busy { retry_after, why },
                 // of a patch: somebody else wrote at that moment
@@ -70,7 +75,10 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use kube::core::{
+        Status,
+        response::{StatusCause, StatusDetails},
+    };
 
     use super::*;
 
@@ -97,6 +105,18 @@ mod tests {
             Answer::Refused(Dropped::Refused, _)
         ));
         assert_eq!(refused(409, "AlreadyExists", ""), Answer::Exists);
+        let mut status = Status::failure("Event \"x\" is invalid", "Invalid").with_code(422);
+        let cause = StatusCause {
+            field: "involvedObject.namespace".into(),
+            ..StatusCause::default()
+        };
+        let details = StatusDetails {
+            causes: vec![cause],
+            ..StatusDetails::default()
+        };
+        status.details = Some(details);
+        let misplaced = Answer::of(&Err(kube::Error::Api(Box::new(status))));
+        assert!(matches!(misplaced, Answer::Misplaced(_)), "{misplaced:?}");
         for (code, reason) in [
             (409, "Conflict"),
             (401, "Unauthorized"),

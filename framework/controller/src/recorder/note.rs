@@ -17,7 +17,9 @@ const NOTE_LIMIT: usize = 1024;
 const WORD_LIMIT: usize = 128;
 const NAME_LIMIT: usize = 253;
 /// Where Events about objects without a namespace are.
-const NOWHERE: &str = "default";
+pub(super) const NOWHERE: &str = "default";
+/// Where servers such as 1.20 want them.
+pub(super) const NOWHERE_BEFORE: &str = "kube-system";
 /// What stands for a word that nobody gave: the API wants one.
 const UNSAID: &str = "Unspecified";
 
@@ -124,9 +126,15 @@ impl Note {
         format!("{source}\0{}", subject_of(&self.regarding))
     }
 
-    /// The Event it makes, still without a name.
-    pub(super) fn event(&self, source: &str, instance: &str, at: jiff::Timestamp) -> Event {
-        let namespace = self.regarding.namespace.as_deref().unwrap_or(NOWHERE);
+    /// The Event it makes, still without a name; in the namespace `nowhere` if the object has none.
+    pub(super) fn event(
+        &self,
+        source: &str,
+        instance: &str,
+        nowhere: &str,
+        at: jiff::Timestamp,
+    ) -> Event {
+        let namespace = self.regarding.namespace.as_deref().unwrap_or(nowhere);
         Event {
             metadata: ObjectMeta {
                 namespace: Some(namespace.to_owned()),

@@ -17,7 +17,7 @@ use k8s_openapi::{
 use super::{
     answer::{Answer, GivenUp},
     counts::{Counts, Dropped},
-    note::{Note, name_of},
+    note::{NOWHERE, NOWHERE_BEFORE, Note, name_of},
     spam::Spam,
 };
 
@@ -51,6 +51,8 @@ pub(super) struct State {
     failures: u32,
     spam: Spam,
     next: u64,
+    /// Where the server wants Events about objects without a namespace.
+    nowhere: &'static str,
     /// Another process works.
     standby: bool,
     /// What is known is still written.
@@ -118,6 +120,7 @@ impl State {
             failures: 0,
             spam: Spam::default(),
             next: salt,
+            nowhere: NOWHERE,
             standby: false,
             closing: false,
             counts: Counts::default(),
@@ -151,7 +154,7 @@ impl State {
         }
         self.make_room();
         let number = self.number();
-        let mut event = note.event(source, &self.instance, at);
+        let mut event = note.event(source, &self.instance, self.nowhere, at);
         event.metadata.name = Some(named(&event, number));
         let identity: Arc<str> = identity.into();
         self.numbers.insert(identity.clone(), number);
@@ -289,6 +292,8 @@ impl State {
                 None
             }
             Answer::Missing(why) => self.give_up(number, Dropped::Namespace, why),
+            Answer::Misplaced(_) if self.place_elsewhere(number) => None,
+            Answer::Misplaced(why) => self.give_up(number, Dropped::Refused, why),
             Answer::Refused(dropped, why) => self.give_up(number, dropped, why),
             Answer::Busy { retry_after, why } => {
                 if flight.attempts >= ATTEMPTS {
@@ -328,6 +333,21 @@ impl State {
         series.event.event_time = Some(MicroTime(series.last));
         series.event.metadata.name = Some(named(&series.event, fresh));
         self.ready.push_front(number);
+    }
+
+    /// What is about an object without a namespace goes to the other place there is for such, unless that has been tried.
+    fn place_elsewhere(&mut self, number: u64) -> bool {
+        let Some(series) = self.series.get_mut(&number) else {
+            return false;
+        };
+        let namespace = &mut series.event.metadata.namespace;
+        if namespace.as_deref() != Some(NOWHERE) {
+            return false;
+        }
+        *namespace = Some(NOWHERE_BEFORE.to_owned());
+        self.nowhere = NOWHERE_BEFORE;
+        self.ready.push_front(number);
+        true
     }
 
     fn give_up(&mut self, number: u64, dropped: Dropped, why: String) -> Option<GivenUp> {

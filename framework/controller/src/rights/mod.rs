@@ -128,7 +128,8 @@ impl Right {
         }
     }
 
-    /// To tell of what happens to objects of `kind`. Events about objects outside of namespaces are in `default`.
+    /// To tell of what happens to objects of `kind`. Events about objects outside of namespaces are in `default`; servers such as
+    /// 1.20 want them in `kube-system`, where the right is to be given by hand.
     pub(crate) fn to_tell_of(kind: &Kind) -> Self {
         let right = Self::on_kind(events(), [Verb::Create, Verb::Patch]);
         match kind.namespaced {

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::{Edits, apply, size};
 
 fn applied(frame: &[u8], other: &str) -> Vec<u8> {
@@ -26,7 +28,7 @@ fn edits_are_in_order() {
     let mut edits = Edits::new(5, Vec::new());
     edits.push(2..4, b"").unwrap();
     assert!(edits.push(3..5, b"").is_none());
-    assert!(edits.push(5..4, b"").is_none());
+    assert!(edits.push(Range { start: 5, end: 4 }, b"").is_none());
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn listed(number: usize) -> String {
     own.remove("apiVersion");
     own.remove("kind");
     let time = format!("{}:00", "1".repeat(number % 9 + 1));
-    let (before, after) = (number * 7, number % 3 == 0);
+    let (before, after) = (number * 7, number.is_multiple_of(3));
     thing["metadata"] = json!({"annotations": {"before": before}, "generation": number,
         "managedFields": [{"time": time, "number": number}], "name": format!("thing-{number:05}"), "namespace": "n",
         "resourceVersion": "7", "uid": format!("00000000-0000-4000-8000-{number:012x}")});

@@ -14,7 +14,8 @@ fn named<K: Resource<DynamicType = ()> + Default>(namespace: Option<&str>, name:
 #[test]
 fn an_event_about_an_object_without_a_namespace_is_in_the_default_one() {
     let node: Node = named(None, "n1");
-    let event = Note::normal(&node, "Drained", "").event("c", "pod", jiff::Timestamp::UNIX_EPOCH);
+    let event =
+        Note::normal(&node, "Drained", "").event("c", "pod", NOWHERE, jiff::Timestamp::UNIX_EPOCH);
     assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
     assert_eq!(event.regarding.expect("an object").namespace, None);
 }
@@ -24,7 +25,7 @@ fn a_second_object_and_an_action_are_told_and_make_another_series() {
     let (node, role): (Node, ClusterRole) = (named(None, "n1"), named(None, "system:node"));
     let plain = Note::normal(&node, "Bound", "text");
     let told = plain.clone().because_of(&role).action("Bind");
-    let event = told.event("c", "pod", jiff::Timestamp::UNIX_EPOCH);
+    let event = told.event("c", "pod", NOWHERE, jiff::Timestamp::UNIX_EPOCH);
     let related = event.related.expect("a second object");
     assert_eq!(related.name.as_deref(), Some("system:node"));
     assert_eq!(event.action.as_deref(), Some("Bind"));
@@ -39,7 +40,7 @@ proptest! {
     ) {
         let at = jiff::Timestamp::from_nanosecond(nanos.into()).expect("in range");
         let node: Node = named(None, &name);
-        let event = Note::warning(&node, "", text.clone()).event(&source, &instance, at);
+        let event = Note::warning(&node, "", text.clone()).event(&source, &instance, NOWHERE, at);
         let note = event.note.expect("a note");
         prop_assert!(note.len() <= 1024);
         prop_assert!(text.len() > 1024 || note == text);

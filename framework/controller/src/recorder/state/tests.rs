@@ -293,6 +293,31 @@ fn what_cannot_succeed_is_dropped_with_its_series_and_the_next_one_goes_on() {
 }
 
 #[test]
+fn where_a_server_wants_events_of_cluster_wide_objects_is_found_out_once() {
+    let mut desk = Desk::new();
+    let about = |name: &str| {
+        let object = ObjectReference {
+            kind: Some("Node".into()),
+            name: Some(name.into()),
+            ..ObjectReference::default()
+        };
+        Note::on(object, Severity::Normal, "Drained", "x".into())
+    };
+    let misplaced = || Answer::Misplaced("does not match".into());
+    let (at, now) = (desk.wall(), desk.now);
+    desk.state.note("controller", &about("n1"), at, now);
+    let place = |event: Event| event.metadata.namespace.expect("a namespace");
+    assert_eq!(place(desk.created()), "default");
+    assert_eq!(desk.answer(misplaced()), None);
+    assert_eq!(place(desk.created()), "kube-system");
+    desk.answer(Answer::Taken);
+    desk.state.note("controller", &about("n2"), at, now);
+    assert_eq!(place(desk.created()), "kube-system");
+    let given_up = desk.answer(misplaced()).expect("said");
+    assert_eq!(given_up.dropped, Dropped::Refused);
+}
+
+#[test]
 fn a_stop_writes_what_waits_and_what_rests_without_long_pauses_and_is_over() {
     let mut desk = Desk::new();
     desk.tell("web", "x");
