@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::options::{Ask, Shape, Task, Who};
 use crate::{ours, peer};
 
+/// How the line begins that says where a contestant serves its dashboard.
+pub(crate) const DASHBOARD: &str = "dashboard: ";
+
 /// What a measurement found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Found {

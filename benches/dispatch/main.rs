@@ -1,4 +1,4 @@
-//! Boatswain's dispatcher beside kube-rs' controller: reconciles a second, time from a change to its run, memory of keys.
+//! Boatswain's dispatcher beside kube-rs' controller: reconciles a second, time from a change to its run, and what readers of the dashboard cost.
 //!
 //! `cargo bench -p boatswain-benches --bench dispatch [-- --help]`. Every measurement is a process of its own. No server takes part: both are given
 //! full stores and a channel that names keys, which is the fastest way in that either has.
@@ -12,6 +12,7 @@ mod contestant;
 mod options;
 mod ours;
 mod peer;
+mod readers;
 mod report;
 
 use options::{Options, Part, Role};
@@ -34,5 +35,8 @@ fn measure(options: &Options) {
     }
     if wanted(Part::Latency) {
         println!("{}", report::latencies(options));
+    }
+    if wanted(Part::Readers) {
+        println!("{}", readers::latencies(options));
     }
 }

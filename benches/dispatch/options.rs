@@ -27,7 +27,7 @@ pub(crate) struct Options {
         long,
         value_delimiter = ',',
         value_enum,
-        default_value = "rate,cores,latency"
+        default_value = "rate,cores,latency,readers"
     )]
     pub(crate) only: Vec<Part>,
     /// The number of keys where there are many.
@@ -74,6 +74,9 @@ pub(crate) struct Task {
     /// Cores to keep to; all of them where it is missing.
     #[arg(long)]
     pub(crate) cores: Option<usize>,
+    /// Serve a dashboard, and say where.
+    #[arg(long)]
+    pub(crate) dashboard: bool,
 }
 
 /// Who is measured.
@@ -112,6 +115,8 @@ pub(crate) enum Part {
     Cores,
     /// Time from a change to its run, at a fixed rate of changes.
     Latency,
+    /// The same of Boatswain without a dashboard, with one, and with 50 readers of its stream of which 10 never read.
+    Readers,
 }
 
 impl Who {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use boatswain::{
-    Context, Controller, Handle, Key, Layout, Manager, Options, Outcome, Reconciler, Sender,
-    StoreOptions, channel,
+    Context, Controller, DashboardOptions, Handle, Key, Layout, Manager, Options, Outcome,
+    Reconciler, Sender, StoreOptions, channel,
 };
 use boatswain_apisim::ApiSim;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 
-use crate::contestant::{Contestant, Log, name, objects};
+use crate::contestant::{Contestant, DASHBOARD, Log, name, objects};
 use crate::options::{Ask, Task};
 
 struct Ours {
@@ -66,6 +66,10 @@ pub(crate) fn start(task: &Task, log: &'static Log) -> impl Contestant + use<> {
         .reconciler(move |_| counts);
     let options = Options {
         workers: 16,
+        dashboard: task.dashboard.then(|| DashboardOptions {
+            listen: ([127, 0, 0, 1], 0).into(),
+            ..DashboardOptions::default()
+        }),
         ..Options::default()
     };
     let manager = Manager::new(options)
@@ -76,6 +80,9 @@ pub(crate) fn start(task: &Task, log: &'static Log) -> impl Contestant + use<> {
     while !ready() {
         #[expect(clippy::disallowed_methods, reason = "others work meanwhile")]
         std::thread::sleep(Duration::from_millis(20));
+    }
+    if let Some(address) = manager.observer().dashboard() {
+        println!("{DASHBOARD}{address}");
     }
     Ours {
         _manager: manager,

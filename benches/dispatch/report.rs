@@ -1,49 +1,67 @@
 //! Starts contestants and puts what they found into tables.
 
 use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use crate::contestant::Found;
+use crate::contestant::{DASHBOARD, Found};
 use crate::options::{Ask, Options, Shape, Who};
 
 const HOT: usize = 16;
 /// Keys that changes are spread over.
-const CHANGED: usize = 1000;
+pub(crate) const CHANGED: usize = 1000;
 
 /// The median of several runs of one measurement, each number for itself.
 fn median(options: &Options, who: Who, task: &[String]) -> Found {
     let runs: Vec<_> = (0..options.runs)
-        .map(|_| {
-            let found = run(options, who, task);
-            eprintln!("{} {}: {found:?}", who.name(), task.join(" "));
-            found
-        })
+        .map(|_| run(options, who, task, |_| {}))
         .collect();
-    let middle = |of: &dyn Fn(&Found) -> f64| {
-        let mut values: Vec<_> = runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
     Found {
-        rate: middle(&|found| found.rate),
-        cpu: middle(&|found| found.cpu),
-        latency: [0, 1, 2].map(|which| middle(&|found| found.latency[which])),
+        rate: middle(&runs, |found| found.rate),
+        cpu: middle(&runs, |found| found.cpu),
+        latency: [0, 1, 2].map(|which| middle(&runs, |found| found.latency[which])),
     }
 }
 
-fn run(options: &Options, who: Who, task: &[String]) -> Found {
-    let output = Command::new(std::env::current_exe().expect("this program"))
+/// The median of one number of several runs.
+pub(crate) fn middle(runs: &[Found], of: impl Fn(&Found) -> f64) -> f64 {
+    let mut values: Vec<_> = runs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// One run. `dashboard` is told where the contestant serves one, before it is measured.
+pub(crate) fn run(
+    options: &Options,
+    who: Who,
+    task: &[String],
+    mut dashboard: impl FnMut(SocketAddr),
+) -> Found {
+    let mut contestant = Command::new(std::env::current_exe().expect("this program"))
         .args(["contestant", who.name()])
         .arg(format!("--seconds={}", options.seconds))
         .args(task)
-        .stderr(Stdio::inherit())
-        .output()
+        .stdout(Stdio::piped())
+        .spawn()
         .expect("started");
-    serde_json::from_slice(&output.stdout)
-        .expect("a contestant ended without an answer, with its reason above")
+    let told = BufReader::new(contestant.stdout.take().expect("piped"));
+    let mut answer = String::new();
+    for line in told.lines() {
+        let line = line.expect("text");
+        match line.strip_prefix(DASHBOARD) {
+            Some(address) => dashboard(address.parse().expect("an address")),
+            None => answer = line,
+        }
+    }
+    contestant.wait().expect("ended");
+    let found = serde_json::from_str(&answer)
+        .expect("a contestant ended without an answer, with its reason above");
+    eprintln!("{} {}: {found:?}", who.name(), task.join(" "));
+    found
 }
 
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value {
         value if value >= 10_000.0 => format!("{:.0} k", value / 1000.0),
         value if value >= 100.0 => format!("{value:.0}"),

@@ -83,6 +83,23 @@ impl Browser {
             .await;
     }
 
+    /// Opens an address in a tab of its own, in front of the others.
+    pub(crate) async fn open_tab(&self, address: &str) {
+        let tab = self
+            .call(Method::POST, "window/new", json!({ "type": "tab" }))
+            .await;
+        let tab = json!({ "handle": tab["handle"] });
+        self.call(Method::POST, "window", tab).await;
+        self.devtools("Page.bringToFront", json!({})).await;
+        self.open(address).await;
+    }
+
+    /// Goes to another view of the page.
+    pub(crate) async fn go(&self, hash: &str) {
+        self.run("location.hash = arguments[0]", json!([hash]))
+            .await;
+    }
+
     /// What a function body returns; `args` are its `arguments`.
     pub(crate) async fn run(&self, script: &str, args: Value) -> Value {
         let body = json!({ "script": script, "args": args });

@@ -1,12 +1,21 @@
 //! The dashboard of a manager on the simulated server, read as programs read it.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use boatswain::{Controller, DashboardOptions, Handle, Manager, Options, Outcome};
 use boatswain_supervision::NodeState;
 use boatswain_tests::{Space, World, eventually, request};
 use hyper::{Method, StatusCode};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::{ConfigMap, Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Resource,
+    api::{Api, PostParams},
+};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -70,6 +79,16 @@ impl Scene {
         let (code, text) = request(self.address, Method::GET, &path, &[], String::new()).await;
         assert_eq!(code, StatusCode::OK, "{path}: {text}");
         serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// What is known of a key in the end, when that is what is wanted.
+    async fn told(&self, key: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("keys/quay/{}/{key}", self.space.name);
+        eventually("the key is so", async || {
+            let told = self.get(&path).await;
+            if wanted(&told) { Ok(told) } else { Err(told) }
+        })
+        .await
     }
 
     /// Waits until there is something to see.
@@ -221,5 +240,155 @@ async fn an_address_that_is_taken_is_an_error_of_the_start_that_names_the_flag()
         .expect("the address is taken");
     let refused = refused.to_string();
     assert!(refused.contains("--dashboard-listen"), "{refused}");
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
+    let scene = Scene::set().await.begun().await;
+    for name in ["berth", "crane", "mole"] {
+        scene.space.put(name, "1").await;
+        scene.told(name, |told| told["state"] == "parked").await;
+    }
+    let slowest = scene.get("keys?top=slowest&limit=2").await;
+    assert_eq!(slowest["keys"].as_array().map(Vec::len), Some(2));
+    assert!(slowest["keys"][0]["took_ms"].is_number(), "{slowest}");
+
+    // a pause collects, and says whose wish it is
+    let quay = || json!({ "controller": "quay" });
+    let pause = json!({ "controller": "quay", "reason": "a storm" });
+    assert_eq!(scene.act("pause", pause).await.0, StatusCode::OK);
+    scene.is_well.send_replace(true);
+    let berth = format!("{}/berth", scene.space.name);
+    let requeue = json!({ "controller": "quay", "key": berth });
+    let (code, told) = scene.act("requeue", requeue).await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    assert!(
+        told.contains("no run begins") && told.contains("a storm"),
+        "{told}"
+    );
+    let ready = scene.told("berth", |told| told["state"] == "queued").await;
+    assert!(
+        ready["shut"]
+            .as_str()
+            .is_some_and(|why| why.contains("a storm")),
+        "{ready}"
+    );
+    assert_eq!(scene.act("resume", quay()).await.0, StatusCode::OK);
+    scene
+        .told("berth", |told| told["result"] == "success")
+        .await;
+    eventually("the object is told", async || {
+        let notes = scene.space.notes("ConfigMap", "berth", "Requeued").await;
+        (!notes.is_empty()).then_some(()).ok_or("no Event")
+    })
+    .await;
+
+    // all that are left
+    let (code, told) = scene.act("unpark", quay()).await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    assert!(told.contains("2 keys of quay are unparked"), "{told}");
+    for name in ["crane", "mole"] {
+        scene.told(name, |told| told["result"] == "success").await;
+    }
+    assert_eq!(scene.get("parked").await["total"], 0);
+    for crooked in ["a//b", "/", "", "a/b/c"] {
+        let body = json!({ "controller": "quay", "key": crooked });
+        let (code, told) = scene.act("requeue", body).await;
+        assert_eq!(code, StatusCode::NOT_FOUND, "{crooked}: {told}");
+    }
+    scene.stop().await;
+}
+
+/// What is in the Secret, as it is and as it is sent.
+const SECRET: [&str; 2] = ["mizzenmast", "bWl6emVubWFzdA"];
+
+/// A Secret of which something else is expected than is true.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Strict {
+    metadata: ObjectMeta,
+    #[serde(rename = "data")]
+    _data: BTreeMap<String, u32>,
+}
+
+impl Resource for Strict {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(_: &()) -> Cow<'_, str> {
+        "Secret".into()
+    }
+
+    fn group(_: &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version(_: &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(_: &()) -> Cow<'_, str> {
+        "secrets".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_a_secret_is_on_no_page_not_even_where_it_cannot_be_read() {
+    let scene = Scene::set().await.begun().await;
+    let secrets = Api::<Secret>::namespaced(scene.space.client().clone(), &scene.space.name);
+    let secret = json!({ "metadata": { "name": "code" }, "stringData": { "word": SECRET[0] } });
+    let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+    let made = secrets.create(&PostParams::default(), &secret).await;
+    made.expect("a Secret");
+    let vault = Controller::<Secret>::named("vault").reconcile_with(Arc::new(()), |_, _| async {
+        Ok::<_, Never>(Outcome::GiveUp("it is locked".into()))
+    });
+    let strict = Controller::<Strict>::named("strict")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    for controller in [vault, strict] {
+        let added = scene.manager.controllers().add(controller).await;
+        added.expect("it is added");
+    }
+    let page = async |path: &str| {
+        let path = format!("/api/v1/{path}");
+        let (_, told) = request(scene.address, Method::GET, &path, &[], String::new()).await;
+        let is_shown = SECRET.iter().any(|word| told.contains(word));
+        assert!(!is_shown, "{path}: {told}");
+        told
+    };
+    let key = |controller| format!("keys/{controller}/{}/code", scene.space.name);
+    for (path, words) in [
+        (key("vault"), "it is locked"),
+        (key("strict"), "\"state\":\"undecodable\""),
+        ("informers".into(), "/code\":"),
+    ] {
+        eventually("it was looked at", async || {
+            let told = page(&path).await;
+            told.contains(words).then_some(()).ok_or(told)
+        })
+        .await;
+    }
+    for path in [
+        "overview",
+        "health",
+        "tree",
+        "controllers",
+        "parked",
+        "keys",
+        "keys?q=o",
+    ] {
+        page(path).await;
+    }
+    for top in ["failing", "slowest"] {
+        page(&format!("keys?top={top}")).await;
+    }
     scene.stop().await;
 }

@@ -1,14 +1,15 @@
 //! Structured logs on standard error.
 
 use std::{
+    fmt::Display,
     io::{IsTerminal as _, Write as _},
     sync::OnceLock,
 };
 
-use tracing::Subscriber;
+use tracing::{Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    EnvFilter, Layer as _, Registry, fmt, layer::SubscriberExt as _, registry::LookupSpan, reload,
-    util::SubscriberInitExt as _,
+    EnvFilter, Layer as _, Registry, filter::ParseError, fmt, layer::SubscriberExt as _,
+    registry::LookupSpan, reload, util::SubscriberInitExt as _,
 };
 
 use crate::options::LogFormat;
@@ -42,8 +43,9 @@ fn subscriber(
     format: LogFormat,
     verbosity: u8,
 ) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter(verbosity)));
+    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let said = said.and_then(|said| with_audit(&said).ok());
+    let filter = said.unwrap_or_else(|| EnvFilter::new(filter(verbosity)));
     let lines = fmt::layer()
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
@@ -65,21 +67,36 @@ fn subscriber(
     tracing_subscriber::registry().with(filter).with(lines)
 }
 
-/// Changes what is logged to `directives`, as `RUST_LOG` has them.
+/// What `directives` ask for, and what people did, whatever they ask for.
+fn with_audit(directives: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("{directives},audit=info"))
+}
+
+/// Changes what is logged to `directives`, as `RUST_LOG` has them but for one thing: a word alone must be a level, so that nobody turns the log off by
+/// misspelling one.
 ///
 /// # Errors
 ///
 /// When they are not understood, or the program has set up logs itself.
 pub(crate) fn set_filter(directives: &str) -> Result<(), String> {
-    let filter = EnvFilter::try_new(directives)
-        .map_err(|error| format!("{directives:?} does not say what to log: {error}"))?;
+    let complaint = |why: &dyn Display| format!("{directives:?} does not say what to log: {why}");
+    for part in directives.split(',').map(str::trim) {
+        let is_level = !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+        if !is_level && !part.contains(['=', '[', ']']) {
+            let why = format!(
+                "{part:?} is no level; there are error, warn, info, debug, trace and off, and target=level"
+            );
+            return Err(complaint(&why));
+        }
+    }
+    let filter = with_audit(directives).map_err(|error| complaint(&error))?;
     let own = "this program has set up its logs itself";
     let handle = FILTER.get().ok_or(own)?;
     handle.reload(filter).map_err(|_| own.to_owned())
 }
 
 /// Says the last words of a process on standard error, if that can be written to.
-pub(crate) fn complain(what: &dyn std::fmt::Display) {
+pub(crate) fn complain(what: &dyn Display) {
     let _ = writeln!(std::io::stderr(), "error: {what}");
 }
 
@@ -94,5 +111,31 @@ mod tests {
             filter.max_level_hint()
         });
         assert!(levels.is_sorted(), "{levels:?}");
+    }
+
+    #[test]
+    fn a_filter_that_is_misspelt_is_refused_and_none_hides_what_people_did() {
+        for nonsense in [
+            "",
+            "  ",
+            "inof",
+            "info,",
+            "kube=loud",
+            "boatswain,debug",
+            "a=b=c",
+        ] {
+            let refused = set_filter(nonsense).expect_err(nonsense);
+            assert!(refused.contains("does not say what to log"), "{refused}");
+        }
+        for sound in [
+            "debug",
+            "INFO,kube_client=off",
+            "info,[reconcile{key=a}]=trace",
+        ] {
+            let refused = set_filter(sound).expect_err("no logs are set up here");
+            assert!(refused.contains("set up its logs itself"), "{refused}");
+        }
+        let off = with_audit("off").expect("a filter").to_string();
+        assert!(off.contains("audit=info"), "{off}");
     }
 }

@@ -22,7 +22,7 @@ function changed() {
 }
 
 export function toast(words, bad = false) {
-  const element = h("div", { class: bad ? "toast bad" : "toast" }, words);
+  const element = h("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : null }, words);
   $("toasts").append(element);
   setTimeout(() => element.remove(), bad ? 9000 : 5000);
 }
@@ -55,9 +55,8 @@ export function ask({ title, words, label, secret, value, yes, check }) {
   return new Promise((resolve) => {
     const form = dialog.querySelector("form");
     const submit = async (event) => {
-      if (event.submitter?.value === "no") return;
       event.preventDefault();
-      const refusal = await check?.(input.value);
+      const refusal = await check?.(input.value).catch((error) => `This could not be asked: ${error.message}`);
       if (refusal) return text($("ask-error"), refusal);
       dialog.close("yes");
     };
@@ -112,6 +111,8 @@ export const pause = (controller) => act("pause", { controller }, { title: "Paus
 export const resume = (controller) => act("resume", { controller }, { title: "Resume?", words: `Runs of ${controller} begin again.`, yes: "Resume" });
 
 export function start() {
+  // no button of the form: Enter would press the first of them
+  $("ask-no").addEventListener("click", () => $("ask").close("no"));
   $("lock").addEventListener("click", unlock);
   $("loglevel").addEventListener("click", () => act("log-level", {}, { title: "What is logged", words: "A level, or directives as in RUST_LOG, until the process ends.", yes: "Set", label: "Filter", field: "filter", value: "info,kube_client=off" }));
 }

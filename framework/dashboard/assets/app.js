@@ -1,11 +1,13 @@
 // The page: one stream of pictures, and the view that the address names.
-import { $, ago, attr, cls, h, keyed, now, setNow, text } from "./dom.js";
+import { $, ago, api, attr, cls, h, keyed, now, setNow, text } from "./dom.js";
 import * as actions from "./actions.js";
 import * as controllers from "./controllers.js";
 import * as keys from "./keys.js";
 import * as tree from "./tree.js";
 
 const VIEWS = ["tree", "controllers", "keys", "parked", "informers"];
+/** Between two looks at how things are while nobody sees the page. */
+const GLANCE = 10000;
 /** Without a picture for so long the stream is given up and opened anew. */
 const SILENCE = 5000;
 
@@ -27,12 +29,24 @@ function connect() {
     cls($("link"), "link live");
     text($("link"), "live");
     $("health").classList.remove("stale");
-    // what nobody sees need not be drawn
-    if (!document.hidden) paint();
+    paint();
   });
 }
 
+/** Browsers allow few connections to one place: pages that nobody sees leave them to others. */
+function seenOrNot() {
+  if (document.hidden) stream?.close();
+  else connect();
+}
+
+async function glance() {
+  if (!document.hidden || !seen) return;
+  seen.health = await api("health");
+  entitle();
+}
+
 function watch() {
+  if (document.hidden) return;
   const silent = Date.now() - heard;
   if (silent < SILENCE) return;
   cls($("link"), "link lost");
@@ -67,6 +81,11 @@ function health() {
   });
   $("troubles-more").hidden = troubles.length <= 4;
   text($("troubles-more"), allTroubles ? "Show fewer" : `${troubles.length - 4} more`);
+  entitle();
+}
+
+function entitle() {
+  const { level, line } = seen.health;
   document.title = level === "ok" || level === "notice" ? `✓ ${seen.process.name}` : `${level === "critical" ? "✕" : "!"} ${line}`;
 }
 
@@ -102,9 +121,14 @@ function refresh() {
   done?.catch(() => {});
 }
 
+/** Part of an address; as it stands where it is no sound one. */
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  const [name, ...rest] = path.split("/").map(decoded);
   view = VIEWS.includes(name) ? name : "tree";
   for (const one of VIEWS) $(`view-${one}`).hidden = one !== view;
   for (const link of document.querySelectorAll(".tabs a")) attr(link, "aria-current", link.hash.startsWith(`#/${view}`) ? "page" : null);
@@ -123,6 +147,11 @@ actions.onLock(() => {
   paint();
   refresh();
 });
+$("skip").addEventListener("click", (event) => {
+  // the address names a view
+  event.preventDefault();
+  $("main").focus();
+});
 $("troubles-more").addEventListener("click", () => {
   allTroubles = !allTroubles;
   health();
@@ -130,10 +159,11 @@ $("troubles-more").addEventListener("click", () => {
 keys.start();
 tree.start();
 window.addEventListener("hashchange", route);
-document.addEventListener("visibilitychange", () => document.hidden || paint());
+document.addEventListener("visibilitychange", seenOrNot);
+setInterval(() => glance().catch(() => {}), GLANCE);
 setInterval(() => {
   watch();
   if (view === "tree" && !document.hidden) tree.tick();
 }, 250);
 route();
-connect();
+seenOrNot();

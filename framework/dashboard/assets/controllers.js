@@ -1,5 +1,5 @@
 // Controllers with their last minutes, and the informers.
-import { $, ago, api, attr, bytes, coarse, count, facts, h, keyed, span, text } from "./dom.js";
+import { $, ago, api, attr, bytes, coarse, count, facts, h, keyed, marked, span, text } from "./dom.js";
 import { pause, resume, unlocked } from "./actions.js";
 import { chart } from "./chart.js";
 
@@ -94,8 +94,8 @@ export function show() {
 
 /** Informers and leases. */
 export function showInformers() {
-  if (!seen) return;
   const view = $("view-informers");
+  if (!seen || marked(view)) return;
   const head = ["Informer", "State", "Objects", "Bytes", "Last event", "Last contact", "Relists", "Version"];
   const row = (informer) => h("tr", null,
     h("td", null, h("b", null, informer.name), informer.degraded ? h("div", { class: "bad" }, informer.degraded) : null, informer.unreadable_count ? h("div", { class: "bad" }, `${count(informer.unreadable_count)} cannot be read: ${Object.entries(informer.unreadable).map(([key, why]) => `${key} (${why})`).join("; ")}`) : null),

@@ -55,7 +55,9 @@ let ahead = 0;
 export const setNow = (ms) => { ahead = ms - Date.now(); };
 export const now = () => Date.now() + ahead;
 
-export function span(ms) {
+/** Numbers stay beside their units. */
+export const span = (ms) => roughly(ms).replaceAll(" ", "\u00a0");
+function roughly(ms) {
   if (ms === null || ms === undefined) return "";
   const s = Math.max(0, ms) / 1000;
   if (s < 0.001) return "0 ms";
@@ -67,7 +69,9 @@ export function span(ms) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 /** Whole seconds: for what counts on by itself. */
-export const coarse = (ms) => span(Math.max(0, Math.round(ms / 1000)) * 1000).replace(/^(\d+)\.0 s$/, "$1 s").replace("0 ms", "0 s");
+export const coarse = (ms) => span(Math.max(0, Math.round(ms / 1000)) * 1000).replace(/^(\d+)\.0\u00a0s$/, "$1\u00a0s").replace("0\u00a0ms", "0\u00a0s");
+/** Whether somebody is about to copy words of this element, which must then not be put anew. */
+export const marked = (element) => !getSelection().isCollapsed && element.contains(getSelection().anchorNode);
 export const ago = (at) => (at ? `${coarse(now() - at)} ago` : "");
 export const count = (n) => (n ?? 0).toLocaleString("en");
 export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;

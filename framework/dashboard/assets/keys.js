@@ -1,5 +1,5 @@
 // Keys: search, what stands out, the explanation of one, and the parked list.
-import { $, ago, api, attr, clock, coarse, count, facts, h, keyPath, keyed, now, plural, sign, span, text } from "./dom.js";
+import { $, ago, api, attr, clock, coarse, count, facts, h, keyPath, keyed, marked, now, plural, sign, span, text } from "./dom.js";
 import { act, requeue, unlocked, unpark } from "./actions.js";
 
 const CHIPS = [["", "Busy"], ["running", "Running"], ["queued", "Ready"], ["waiting", "Waiting"], ["held", "Held"], ["parked", "Parked"], ["top:failing", "Failing"], ["top:slowest", "Slowest"]];
@@ -56,7 +56,10 @@ export function choose(controller, key) {
   chosen = controller ? { controller, key } : null;
   text($("explain"), "");
   shown = "";
-  explain();
+  explain().then(() => {
+    // on narrow screens it is below the list
+    if (chosen && matchMedia("(max-width:1000px)").matches) $("explain").scrollIntoView({ block: "nearest" });
+  });
   for (const element of $("keys").children) attr(element, "aria-current", chosen && element.dataset.key === name(chosen) ? "true" : null);
 }
 
@@ -79,7 +82,7 @@ export async function explain() {
   }
   if (mine !== chosen) return;
   const same = JSON.stringify([key.state, key.why, key.runs[0]?.began_ms, key.next_ms, unlocked()]);
-  if (same === shown) {
+  if (same === shown || marked(panel)) {
     const times = panel.querySelector(".when");
     if (times) text(times, due(key));
     return;

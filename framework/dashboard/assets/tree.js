@@ -1,5 +1,5 @@
 // The supervision tree: one row per actor, wide levels as counts, with the keyboard of a tree.
-import { $, api, attr, clock, cls, coarse, count, exit, facts, h, keyPath, keyed, now, plural, sign, text } from "./dom.js";
+import { $, ago, api, attr, clock, cls, coarse, count, exit, facts, h, keyPath, keyed, marked, now, plural, sign, text } from "./dom.js";
 import { restart, unlocked } from "./actions.js";
 
 /** Children that are shown of a wide level at first, and more at each step. */
@@ -54,11 +54,13 @@ function flatten(overview) {
       const path = `${controller.path}/keys:${state}`;
       add({ path, level, kind: "group", state, name: `${plural(n, "key")} ${state}`, opens: n <= 8, controller: controller.name, set: state }, () => {
         const known = keysOf.get(path);
-        for (const key of known?.keys ?? []) {
+        // the counts are newer
+        const shown = (known?.keys ?? []).filter((key) => key.state === state);
+        for (const key of shown) {
           add({ path: `${path}/${key.key}`, level: level + 1, kind: "key", state: key.state, name: key.key, due: key.next_ms, since: key.since_ms, hint: key.failures ? `failed ${key.failures}×` : "", key }, null);
         }
-        const more = n - (known?.keys.length ?? 0);
-        if (known && more > 0) add({ path: `${path}/…`, level: level + 1, kind: "more", name: `${count(more)} more: search them`, href: `#/keys?controller=${encodeURIComponent(controller.name)}&state=${state}` }, null);
+        const more = n - shown.length;
+        if (known?.more && more > 0) add({ path: `${path}/…`, level: level + 1, kind: "more", name: `${count(more)} more: search them`, href: `#/keys?controller=${encodeURIComponent(controller.name)}&state=${state}` }, null);
       });
     }
   };
@@ -89,6 +91,7 @@ function make(row) {
   element.style.setProperty("--level", row.level);
   element.firstChild.style.paddingLeft = `${(row.level - 1) * 1.15}rem`;
   element.addEventListener("click", (event) => {
+    $("view-tree").classList.add("chosen");
     focus(row.path);
     const current = rows.find((one) => one.path === row.path);
     if (event.target.classList.contains("twist") || current?.kind === "group" || current?.kind === "more") enter(current);
@@ -264,7 +267,7 @@ function details() {
         ["State", words(row)],
         ["Why", node.degraded],
         ["Restarts", `${count(node.restarts)}${node.streak ? `, ${plural(node.streak, "failure")} in a row` : ""}`],
-        ["Last exit", exit(node.last_exit)],
+        ["Last exit", node.last_exit ? `${exit(node.last_exit)}, ${ago(seen.at_ms - node.last_exit_ms)}` : ""],
         ["Up", node.uptime_ms ? coarse(node.uptime_ms) : ""],
         ["Incarnation", node.incarnation],
         ["Restarts its children", isSupervisor(node) ? node.kind.strategy?.replaceAll("_", " ") : ""],
@@ -280,7 +283,7 @@ function details() {
       h("div", { class: "buttons" }, h("a", { href: `#/keys/${keyPath(row.key.controller, row.key.key)}` }, "Explain")));
   } else if (row) body.push(h("h2", null, row.name), h("p", { class: "muted" }, "Enter opens it."));
   const words_ = body.map((one) => one.textContent).join("\n");
-  if (words_ === shown) return;
+  if (words_ === shown || marked($("node"))) return;
   // a button that is about to be pressed stays where it is
   if ($("node").contains(document.activeElement) && shown.split("\n")[0] === words_.split("\n")[0] && document.activeElement.tagName === "BUTTON") return;
   shown = words_;

@@ -1,17 +1,14 @@
-//! The actor that takes a picture a second and serves the page.
+//! The actor that takes the pictures and serves the page.
 
-use std::{net::TcpListener, sync::Arc, time::Duration};
+use std::{net::TcpListener, sync::Arc};
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
 use boatswain_supervision::{Context, supervised};
 
 use crate::{
-    core::Dashboard,
+    core::{Dashboard, PERIOD},
     server::{Guard, serve},
 };
-
-/// Time between two pictures.
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// Serves a [`Dashboard`] on a listener. Give it a thread that no code of users runs on.
 pub struct DashboardActor {
@@ -49,12 +46,7 @@ impl Actor for DashboardActor {
             let Some(source) = dashboard.source() else {
                 return;
             };
-            let pictures = async {
-                loop {
-                    dashboard.look(guard.acts());
-                    dashboard.clock().sleep(PERIOD).await;
-                }
-            };
+            let pictures = dashboard.keep_looking(guard.acts());
             futures::join!(dashboard.listen(source.events()), pictures);
         };
         ctx.spawn(pictures.into_actor(self));

@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 use boatswain_supervision::{Clock, Event, Events};
 use bytes::Bytes;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::{
     health::{Memory, judge},
@@ -18,6 +18,12 @@ use crate::{
     view::{Controllers, Health, Overview},
 };
 
+/// Time between two pictures while somebody looks at them.
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+/// The same while nobody does: it is known as precisely since when something is wrong.
+const UNWATCHED: Duration = Duration::from_secs(10);
+/// How long after a request somebody is taken to look on.
+const INTEREST: Duration = Duration::from_secs(10);
 /// Events of the tree that are kept.
 const EVENTS: usize = 50;
 
@@ -31,6 +37,8 @@ struct Inner {
     state: Mutex<State>,
     shown: watch::Sender<Option<Arc<Picture>>>,
     readers: Arc<Semaphore>,
+    /// Somebody begins to look.
+    noticed: Notify,
 }
 
 #[derive(Default)]
@@ -38,6 +46,17 @@ struct State {
     history: History,
     memory: Memory,
     events: VecDeque<Event>,
+    /// When the last picture was taken.
+    taken: Option<Instant>,
+    /// When somebody last asked for one.
+    asked: Option<Instant>,
+}
+
+impl State {
+    /// Whether somebody has asked for a picture lately.
+    fn is_asked(&self, now: Instant) -> bool {
+        self.asked.is_some_and(|asked| now - asked < INTEREST)
+    }
 }
 
 /// The overview of one moment; its JSON is made once, and only if somebody reads it.
@@ -69,6 +88,7 @@ impl Dashboard {
             state: Mutex::default(),
             shown: watch::Sender::new(None),
             readers: Arc::new(Semaphore::new(READERS)),
+            noticed: Notify::new(),
         }))
     }
 
@@ -100,10 +120,12 @@ impl Dashboard {
         let Some(source) = self.source() else { return };
         let at_ms = self.now_ms();
         let mut state = self.state();
+        state.taken = Some(self.clock().now());
         let State {
             history,
             memory,
             events,
+            ..
         } = &mut *state;
         let mut controllers = source.controllers();
         history.tell(&mut controllers, at_ms);
@@ -140,19 +162,63 @@ impl Dashboard {
         }
     }
 
-    /// The newest picture.
-    pub(crate) fn picture(&self) -> Option<Arc<Picture>> {
+    /// Takes pictures until the future is dropped: one a second while somebody looks at them.
+    pub(crate) async fn keep_looking(&self, actions: bool) {
+        loop {
+            self.look(actions);
+            self.rest().await;
+        }
+    }
+
+    /// Waits until it is time for the next picture.
+    async fn rest(&self) {
+        loop {
+            let pause = match self.is_watched() {
+                true => PERIOD,
+                false => UNWATCHED,
+            };
+            let Some(taken) = self.state().taken else {
+                return;
+            };
+            tokio::select! {
+                () = self.clock().sleep_until(taken + pause) => return,
+                () = self.0.noticed.notified() => {}
+            }
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        let is_read = self.0.readers.available_permits() < READERS;
+        is_read || self.state().is_asked(self.clock().now())
+    }
+
+    /// The newest picture; a new one where nobody has looked for a while. `actions` as in [`look`](Self::look).
+    pub(crate) fn picture(&self, actions: bool) -> Option<Arc<Picture>> {
+        let now = self.clock().now();
+        let (is_first, taken) = {
+            let mut state = self.state();
+            let is_first = !state.is_asked(now);
+            state.asked = Some(now);
+            (is_first, state.taken)
+        };
+        if taken.is_none_or(|taken| now - taken >= 2 * PERIOD) {
+            self.look(actions);
+        }
+        if is_first {
+            self.0.noticed.notify_one();
+        }
         self.0.shown.borrow().clone()
     }
 
-    /// This picture and those that follow; who is slow misses some.
-    pub(crate) fn pictures(&self) -> watch::Receiver<Option<Arc<Picture>>> {
+    /// The newest picture and those that follow; who is slow misses some.
+    pub(crate) fn pictures(&self, actions: bool) -> watch::Receiver<Option<Arc<Picture>>> {
+        self.picture(actions);
         self.0.shown.subscribe()
     }
 
     /// The controllers with their last minutes.
-    pub(crate) fn controllers(&self) -> Option<Controllers> {
-        let controllers = self.picture()?.overview.controllers.clone();
+    pub(crate) fn controllers(&self, actions: bool) -> Option<Controllers> {
+        let controllers = self.picture(actions)?.overview.controllers.clone();
         let history = self.state().history.read();
         Some(Controllers {
             controllers,

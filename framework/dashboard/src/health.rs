@@ -16,7 +16,7 @@ const STALE_MS: u64 = 60_000;
 /// A run that takes longer than that is worth a word.
 const LONG_RUN_MS: u64 = 60_000;
 /// Seconds over which errors are counted.
-const LATELY: usize = 60;
+const LATELY: u64 = 60;
 
 /// Since when troubles are known.
 #[derive(Default)]

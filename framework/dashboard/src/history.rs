@@ -1,13 +1,15 @@
-//! The last minutes of each controller, one point a second; pure.
+//! The last minutes of each controller, a point for each picture; pure.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::view::{ControllerView, Durations, Point};
 
-/// Points that are kept: five minutes.
+/// How long points are kept.
+const SPAN_MS: u64 = 5 * 60_000;
+/// Points that are kept at most, whatever clocks say.
 const POINTS: usize = 300;
-/// Seconds that percentiles are taken over.
-const WINDOW: usize = 10;
+/// The time that percentiles are taken over.
+const WINDOW_MS: u64 = 10_000;
 
 /// What was seen of every controller there is.
 #[derive(Default)]
@@ -16,8 +18,8 @@ pub(crate) struct History(BTreeMap<String, Past>);
 #[derive(Default)]
 struct Past {
     points: VecDeque<Point>,
-    /// Histograms of the last seconds, the newest last.
-    took: VecDeque<Durations>,
+    /// Histograms of the last seconds with their times, the newest last.
+    took: VecDeque<(u64, Durations)>,
     /// When it was last seen, and the runs and errors by then.
     last: Option<(u64, u64, u64)>,
 }
@@ -41,14 +43,21 @@ impl History {
     }
 
     /// Runs that ended within the last `seconds`, and those of them in error.
-    pub(crate) fn lately(&self, controller: &str, seconds: usize) -> (f64, f64) {
+    pub(crate) fn lately(&self, controller: &str, seconds: u64) -> (f64, f64) {
         let Some(past) = self.0.get(controller) else {
             return (0.0, 0.0);
         };
-        let points = past.points.iter().rev().take(seconds);
-        points.fold((0.0, 0.0), |(all, errors), point| {
-            (all + point.rate, errors + point.errors)
-        })
+        let newest = past.points.back().map_or(0, |point| point.at_ms);
+        let since = newest.saturating_sub(seconds * 1000);
+        let mut ended = (0.0, 0.0);
+        let mut before = since;
+        for point in past.points.iter().filter(|point| point.at_ms > since) {
+            let seconds = point.at_ms.saturating_sub(before) as f64 / 1000.0;
+            before = point.at_ms;
+            ended.0 += point.rate * seconds;
+            ended.1 += point.errors * seconds;
+        }
+        ended
     }
 }
 
@@ -63,11 +72,15 @@ impl Past {
         ));
         let seconds = (at_ms.saturating_sub(then).max(1)) as f64 / 1000.0;
         let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
-        if self.took.len() > WINDOW {
+        // the first is as old as the window
+        while self.took.len() >= POINTS
+            || (self.took.get(1)).is_some_and(|(then, _)| at_ms.saturating_sub(*then) >= WINDOW_MS)
+        {
             self.took.pop_front();
         }
-        self.took.push_back(seen.took.clone());
-        let percentile = |share| percentile(self.took.front()?, self.took.back()?, share);
+        self.took.push_back((at_ms, seen.took.clone()));
+        let (oldest, newest) = (self.took.front(), self.took.back());
+        let percentile = |share| percentile(&oldest?.1, &newest?.1, share);
         let point = Point {
             at_ms,
             queued: seen.queued,
@@ -81,7 +94,10 @@ impl Past {
             p90_ms: percentile(0.9),
             p99_ms: percentile(0.99),
         };
-        if self.points.len() >= POINTS {
+        while self.points.len() >= POINTS
+            || (self.points.front())
+                .is_some_and(|point| at_ms.saturating_sub(point.at_ms) >= SPAN_MS)
+        {
             self.points.pop_front();
         }
         self.points.push_back(point);
@@ -141,11 +157,21 @@ mod tests {
         let point = two[0].point;
         assert_eq!((point.rate, point.errors), (10.0, 2.0));
         assert_eq!((point.p50_ms, point.p99_ms), (Some(10.0), Some(98.2)));
-        assert_eq!(history.lately("c", 60), (10.0, 2.0));
+        assert_eq!(history.lately("c", 60), (20.0, 4.0));
         for second in 0..20 {
             history.tell(&mut two, 4_000 + second * 1000);
         }
         assert_eq!(two[0].point.p50_ms, None, "it was long ago");
+    }
+
+    #[test]
+    fn points_far_apart_count_for_the_time_between_them_and_are_forgotten_in_time() {
+        let mut history = History::default();
+        for tenth in 0..100 {
+            history.tell(&mut [seen(tenth * 20, 0, [0, 0, 0])], tenth * 10_000);
+        }
+        assert_eq!(history.lately("c", 60), (120.0, 0.0));
+        assert_eq!(history.read()["c"].len(), 30);
     }
 
     #[test]

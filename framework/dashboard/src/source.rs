@@ -37,8 +37,8 @@ pub trait Source: Send + Sync + 'static {
     /// The keys that stand out, of the controller called so or of all.
     fn top(&self, top: Top, controller: Option<&str>, limit: usize) -> Vec<KeyRow>;
 
-    /// All about one key; `None` if there is no such controller.
-    fn explain(&self, controller: &str, key: &str) -> Option<KeyView>;
+    /// All about one key, or why there is nothing to say.
+    fn explain(&self, controller: &str, key: &str) -> Result<KeyView, Refused>;
 
     /// The keys that are parked, at most `limit` of them; `q` is part of their names.
     fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Parked;

@@ -144,7 +144,7 @@ pub struct ControllerView {
     pub errors: Vec<String>,
     /// Durations of runs since the process began.
     pub took: Durations,
-    /// The last second.
+    /// The newest point.
     pub point: Point,
 }
 
@@ -181,7 +181,7 @@ pub struct Durations {
     pub count: u64,
 }
 
-/// One controller during one second.
+/// One controller from the point before to this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Its end.
@@ -213,7 +213,7 @@ pub struct Point {
 pub struct Controllers {
     /// The controllers.
     pub controllers: Vec<ControllerView>,
-    /// By name: one point a second, the newest last, five minutes of them.
+    /// By name: the last five minutes, the newest point last; one a second while somebody looks, one in ten while nobody does.
     pub history: BTreeMap<String, Vec<Point>>,
 }
 

@@ -183,17 +183,15 @@ impl Tether {
     fn ending(&mut self, exit: Exit, gone: bool) -> Option<Ending> {
         let running = self.running.take()?;
         let Berth { node, registry, .. } = &self.berth;
-        let uptime = registry
-            .clock
-            .now()
-            .saturating_duration_since(running.since);
+        let now = registry.clock.now();
+        let uptime = now.saturating_duration_since(running.since);
         if running.begun {
             registry.tell(node, || What::Exited {
                 incarnation: node.incarnation.load(Ordering::Acquire),
                 exit: exit.clone(),
                 uptime_ms: millis(uptime),
             });
-            node.end(&exit, gone);
+            node.end(&exit, now, gone);
         }
         Some(Ending {
             exit,

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use actix::Message;
 
 use crate::exit::Exit;
 use crate::mailbox::Tell;
 use crate::panics::guard;
-use crate::stats::{Node, Record};
+use crate::stats::{LastExit, Node, Record};
 
 /// The end of an incarnation, told to whoever monitors it; the message of OTP's monitors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,11 +96,12 @@ impl Node {
     }
 
     /// An incarnation has ended; `last` if none can follow.
-    pub(crate) fn end(&self, exit: &Exit, last: bool) {
+    pub(crate) fn end(&self, exit: &Exit, at: Instant, last: bool) {
         let listeners = {
             let mut record = self.record();
             record.ended = self.incarnation.load(Ordering::Acquire);
-            record.last_exit = Some(Box::new(exit.clone()));
+            let exit = exit.clone();
+            record.last_exit = Some(Box::new(LastExit { exit, at }));
             record.listeners(last)
         };
         self.tell_down(listeners, exit, last);
@@ -114,7 +116,7 @@ impl Node {
         };
         let exit = match exit {
             Exit::Stuck => exit,
-            exit => last_exit.map_or(exit, |last| *last),
+            exit => last_exit.map_or(exit, |last| last.exit),
         };
         self.tell_down(listeners, &exit, true);
     }

@@ -50,6 +50,9 @@ pub struct NodeSnapshot {
     pub significant: bool,
     /// How its last incarnation ended.
     pub last_exit: Option<Exit>,
+    /// How long ago that was, in milliseconds.
+    #[serde(default)]
+    pub last_exit_ms: Option<u64>,
     /// How long this incarnation has lived, in milliseconds; 0 if there is none.
     pub uptime_ms: u64,
     /// Messages waiting.
@@ -282,7 +285,11 @@ fn outline(node: &Node, record: &Record, now: Instant) -> NodeSnapshot {
         restarts: record.restarts.into(),
         streak: record.streak,
         significant: record.significant,
-        last_exit: record.last_exit.as_deref().cloned(),
+        last_exit: record.last_exit.as_ref().map(|last| last.exit.clone()),
+        last_exit_ms: record
+            .last_exit
+            .as_ref()
+            .map(|last| millis(now.saturating_duration_since(last.at))),
         uptime_ms: if lives(record.standing) {
             millis(now.saturating_duration_since(record.since))
         } else {

@@ -83,7 +83,7 @@ pub(crate) struct Record {
     pub(crate) significant: bool,
     /// The latest incarnation that has ended; 0 for none. Written by the child's own task, as is `last_exit`: the supervisor may be late.
     pub(crate) ended: u32,
-    pub(crate) last_exit: Option<Box<Exit>>,
+    pub(crate) last_exit: Option<Box<LastExit>>,
     /// Absent until there is something: most actors say nothing of themselves.
     pub(crate) told: Option<Box<Told>>,
     /// Whether monitors have been told the last word.
@@ -103,6 +103,13 @@ impl Record {
     pub(crate) fn blocked(&self) -> Option<Instant> {
         self.watched.as_ref()?.blocked()
     }
+}
+
+/// How an incarnation ended, and when.
+#[derive(Clone)]
+pub(crate) struct LastExit {
+    pub(crate) exit: Exit,
+    pub(crate) at: Instant,
 }
 
 /// How much a supervisor bears, and what it has borne.

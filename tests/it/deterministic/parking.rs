@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boatswain::{Causes, ClientError, Clock, Context, Key, Lane, Outcome, Reconciler, Running};
+use boatswain::{
+    Causes, ClientError, Clock, Context, Doing, Key, Lane, Outcome, Reconciler, Running,
+};
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::Api;
 
@@ -110,6 +112,29 @@ fn a_change_wakes_a_parked_key_and_so_does_the_resync() {
         let runs = player.runs("looked-at");
         assert!(runs.len() >= 2, "{runs:?}");
         assert!(runs[1].causes.to_string().contains("resync"), "{runs:?}");
+        end(running).await;
+    });
+}
+
+#[test]
+fn a_parked_key_with_news_is_said_to_be_parked_until_it_has_rested() {
+    Stage::play(12, |stage| async move {
+        let player = Player::new(&stage, broken_until_cured);
+        stage.create("map").await;
+        let running = player.start(&stage).await;
+        let handle = running.observer().controller("player");
+        let handle = handle.expect("it is there");
+        stage.clock.sleep(secs(1)).await;
+        stage.touch("map", "still broken").await;
+        stage.clock.sleep(secs(1)).await;
+        let told = handle.explain(&key("map"));
+        assert!(
+            matches!(&told.now, Doing::Parked { reason, .. } if reason.contains("no class")),
+            "{told}"
+        );
+        let next = told.next.expect("a time").duration_since(told.at);
+        assert!((1..10).contains(&next.as_secs()), "{told}");
+        assert!(told.pending.to_string().contains("updated"), "{told}");
         end(running).await;
     });
 }

@@ -9,7 +9,7 @@ use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, future::BoxFuture};
 
 use super::Lookout;
-use crate::{dispatch::ControllerHandle, logging};
+use crate::{dispatch::ControllerHandle, explain::Doing, logging};
 
 /// How long somebody who asks for a restart waits for its end; it goes on beyond that.
 const WAIT: Duration = Duration::from_secs(10);
@@ -24,20 +24,23 @@ pub(super) fn act(lookout: Lookout, action: Action) -> BoxFuture<'static, Result
 }
 
 fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
-    let find = |name: &str| {
-        let found = lookout.observer().controller(name);
-        let unknown = || Refused::Unknown(format!("there is no controller {name}"));
-        found.ok_or_else(unknown)
-    };
+    let find = |name: &str| lookout.controller(name);
     match action {
         Action::Requeue { controller, key } => {
-            let controller = find(&controller)?;
-            let key = super::key(&key);
+            let (controller, key) = (find(&controller)?, super::key(&key)?);
+            if let Doing::Unknown { why } = controller.explain(&key).now {
+                let why = format!("{key} of {} cannot run: {why}", controller.name());
+                return Err(Refused::Unknown(why));
+            }
             // ends its wait, and runs it if it had none
             controller.promote(&key, Lane::User);
             controller.enqueue(&key);
             controller.tell(&key, "Requeued", "Asked to run now, through the dashboard");
-            Ok(format!("{key} of {} runs now", controller.name()))
+            let name = controller.name();
+            Ok(match controller.shut() {
+                Some(shut) => format!("{key} of {name} is ready to run, but no run begins: {shut}"),
+                None => format!("{key} of {name} runs now"),
+            })
         }
         Action::Unpark {
             controller, key, q, ..

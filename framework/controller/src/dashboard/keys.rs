@@ -42,12 +42,15 @@ fn busy(controller: &ControllerHandle, state: &str, limit: usize) -> Vec<Key> {
         let room = limit.saturating_sub(found.len());
         let cells = view.look(|queue| {
             let cells = queue.cells().take(CELLS);
-            let meant = cells.filter(|(_, cell)| state.is_empty() || word(&cell.phase) == state);
+            let meant = cells
+                .filter(|(key, cell)| state.is_empty() || word(view, key, &cell.phase) == state);
             let keys = meant.take(room).map(|(key, _)| key.clone());
             let mut keys: Vec<_> = keys.collect();
             // behind a long line of keys that are ready those that wait are not reached
             if state == "waiting" && keys.is_empty() {
-                keys.extend(queue.waits().take(room).map(|(key, _)| key.clone()));
+                let waits = queue.waits().map(|(key, _)| key);
+                let waits = waits.filter(|key| !view.parked.contains(key));
+                keys.extend(waits.take(room).cloned());
             }
             keys
         });
@@ -61,8 +64,10 @@ fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<K
     let q = part(&query.q);
     let mut keys = controller.objects();
     keys.retain(|key| key.as_str().contains(&q));
-    let exact = super::key(query.q.trim());
-    if state_of(controller, &exact).is_some() && !keys.contains(&exact) {
+    if let Ok(exact) = Key::parse(query.q.trim())
+        && state_of(controller, &exact).is_some()
+        && !keys.contains(&exact)
+    {
         keys.push(exact);
     }
     let meant = keys.into_iter().filter(|key| {

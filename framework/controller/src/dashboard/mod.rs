@@ -54,6 +54,11 @@ impl Lookout {
         &self.0.observer
     }
 
+    fn controller(&self, name: &str) -> Result<ControllerHandle, Refused> {
+        let found = self.observer().controller(name);
+        found.ok_or_else(|| Refused::Unknown(format!("there is no controller {name}")))
+    }
+
     /// The controller called so, or all.
     fn controllers(&self, name: Option<&str>) -> Vec<ControllerHandle> {
         let all = self.observer().controllers().into_iter();
@@ -63,11 +68,8 @@ impl Lookout {
 }
 
 /// The key that is written so.
-fn key(text: &str) -> Key {
-    match text.split_once('/') {
-        Some((namespace, name)) => Key::new(Some(namespace), name),
-        None => Key::new(None, text),
-    }
+fn key(text: &str) -> Result<Key, Refused> {
+    Key::parse(text).map_err(|error| Refused::Unknown(error.to_string()))
 }
 
 impl Source for Lookout {
@@ -125,11 +127,10 @@ impl Source for Lookout {
         keys::top(&self.controllers(controller), top, limit)
     }
 
-    fn explain(&self, controller: &str, name: &str) -> Option<KeyView> {
-        let controller = self.observer().controller(controller)?;
-        let key = key(name);
+    fn explain(&self, controller: &str, name: &str) -> Result<KeyView, Refused> {
+        let (controller, key) = (self.controller(controller)?, key(name)?);
         let runs = controller.runs(&key);
-        Some(views::explained(controller.explain(&key), runs))
+        Ok(views::explained(controller.explain(&key), runs))
     }
 
     fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Parked {

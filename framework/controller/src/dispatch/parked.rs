@@ -46,7 +46,7 @@ impl ParkedView {
         self.0.len.store(keys.len(), Relaxed);
     }
 
-    pub(super) fn contains(&self, key: &Key) -> bool {
+    pub(crate) fn contains(&self, key: &Key) -> bool {
         self.len() > 0 && self.keys().contains_key(key)
     }
 

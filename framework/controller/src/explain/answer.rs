@@ -172,6 +172,12 @@ impl Look<'_> {
             core, key, wall, ..
         } = self;
         let since = wall.at(cell.since);
+        // one that has news is parked until it has rested
+        if let State::Parked | State::Waiting { .. } = cell.state
+            && let Some(parked) = self.parked()
+        {
+            return parked;
+        }
         match cell.state {
             State::Queued { depth, seat } => Doing::Queued {
                 lane: cell.lane,
@@ -212,10 +218,10 @@ impl Look<'_> {
                 });
                 Doing::Held { since, what, why }
             }
-            State::Parked => self.parked().unwrap_or(Doing::Parked {
+            State::Parked => Doing::Parked {
                 since,
                 reason: "it is not remembered".to_owned(),
-            }),
+            },
         }
     }
 

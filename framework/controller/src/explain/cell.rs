@@ -42,14 +42,16 @@ pub(crate) enum State {
 /// What a key is doing in one word; `None` when it is idle.
 pub(crate) fn state_of(handle: &ControllerHandle, key: &Key) -> Option<&'static str> {
     let view = handle.views.get(shard_of(key, handle.views.len()))?;
-    view.look(|queue| Some(word(&queue.state_of(key)?.phase)))
+    view.look(|queue| Some(word(view, key, &queue.state_of(key)?.phase)))
 }
 
-/// A phase in one word.
-pub(crate) fn word(phase: &Phase<'_>) -> &'static str {
+/// What a key in this phase is doing in one word.
+pub(crate) fn word(view: &ShardView, key: &Key, phase: &Phase<'_>) -> &'static str {
     match phase {
         Phase::Queued => "queued",
         Phase::Running { .. } => "running",
+        // one that has news is parked until it has rested
+        Phase::Waiting { .. } if view.parked.contains(key) => "parked",
         Phase::Waiting { .. } => "waiting",
         Phase::Held => "held",
         Phase::Parked { .. } => "parked",

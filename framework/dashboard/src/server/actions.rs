@@ -9,11 +9,8 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{Server, door::Peer, json, problem};
-use crate::{
-    source::{Action, Refused},
-    view::Done,
-};
+use super::{Server, door::Peer, json, problem, refused};
+use crate::{source::Action, view::Done};
 
 /// `POST /api/v1/actions/{action}`; `verify` does nothing but say whether the token is right.
 pub(super) async fn act(
@@ -57,8 +54,7 @@ pub(super) async fn act(
     }
     match ended {
         Ok(done) => json(&Done { done }),
-        Err(Refused::Unknown(why)) => problem(StatusCode::NOT_FOUND, why),
-        Err(Refused::Impossible(why)) => problem(StatusCode::CONFLICT, why),
+        Err(why) => refused(why),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The door to the listener: a bounded number of connections, each of which must take what it asked for.
+//! The door to the listener: a bounded number of connections, each of which must ask for something, and take it.
 
 use std::{
     future::Future,
@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -23,6 +23,8 @@ use tokio::{
 
 /// How long a reader may leave what it asked for before its connection is cut.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a connection may stand idle before it is cut: nobody can keep the others out by just standing there.
+pub const IDLE: Duration = Duration::from_secs(60);
 /// Connections at once; more wait to be accepted.
 pub const CONNECTIONS: usize = 128;
 
@@ -79,12 +81,18 @@ impl Connected<IncomingStream<'_, Door>> for Peer {
     }
 }
 
-/// A connection whose writes fail when they have waited for [`PATIENCE`].
+type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A connection whose writes fail when they have waited for [`PATIENCE`], and whose reads do when nothing has happened on it for [`IDLE`].
 pub(super) struct Visit<T> {
     stream: T,
     clock: Clock,
     /// Runs out while a write waits.
-    patience: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    patience: Option<Timer>,
+    /// When something was last read or written.
+    moved: Instant,
+    /// Runs out at the end of an idle time that may have ended before.
+    idle: Option<Timer>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -92,8 +100,10 @@ impl<T> Visit<T> {
     fn new(stream: T, place: Option<OwnedSemaphorePermit>, clock: Clock) -> Self {
         Self {
             stream,
+            moved: clock.now(),
             clock,
             patience: None,
+            idle: None,
             _place: place,
         }
     }
@@ -105,17 +115,37 @@ impl<T> Visit<T> {
     ) -> Poll<io::Result<R>> {
         if written.is_ready() {
             self.patience = None;
+            self.moved = self.clock.now();
             return written;
         }
         let clock = &self.clock;
-        let patience = self.patience.get_or_insert_with(|| {
-            let clock = clock.clone();
-            Box::pin(async move { clock.sleep(PATIENCE).await })
-        });
+        let until = clock.now() + PATIENCE;
+        let patience = self.patience.get_or_insert_with(|| timer(clock, until));
         ready!(patience.as_mut().poll(cx));
-        let why = "the reader takes nothing";
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+        cut("the reader takes nothing")
     }
+
+    /// Ready when nothing has happened for too long.
+    fn stand(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let (clock, end) = (&self.clock, self.moved + IDLE);
+            let idle = self.idle.get_or_insert_with(|| timer(clock, end));
+            ready!(idle.as_mut().poll(cx));
+            self.idle = None;
+            if end <= self.clock.now() {
+                return cut("nobody asks for anything");
+            }
+        }
+    }
+}
+
+fn timer(clock: &Clock, until: Instant) -> Timer {
+    let clock = clock.clone();
+    Box::pin(async move { clock.sleep_until(until).await })
+}
+
+fn cut<T>(why: &'static str) -> Poll<io::Result<T>> {
+    Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Visit<T> {
@@ -124,7 +154,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Visit<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            self.moved = self.clock.now();
+            return read;
+        }
+        self.stand(cx)
     }
 }
 
@@ -189,5 +224,25 @@ mod tests {
         let cut = visit.write_all(&[7; 8]).await.expect_err("nobody takes it");
         assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
         assert_eq!(clock.now() - began, PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_stands_idle_is_cut_and_one_that_is_written_to_is_not() {
+        let clock = Clock::paused(SystemTime::UNIX_EPOCH);
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let began = clock.now();
+        let (mut reads, mut writes) = tokio::io::split(Visit::new(ours, None, clock.clone()));
+        let stream = async {
+            for _ in 0..10 {
+                clock.sleep(Duration::from_secs(20)).await;
+                writes.write_all(&[7; 8]).await.expect("somebody reads");
+                theirs.read_exact(&mut [0; 8]).await.expect("all of it");
+            }
+        };
+        let mut asked = [0; 8];
+        let (cut, ()) = tokio::join!(reads.read(&mut asked), stream);
+        let cut = cut.expect_err("nobody asks for anything");
+        assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(clock.now() - began, 10 * Duration::from_secs(20) + IDLE);
     }
 }

@@ -41,6 +41,20 @@ pub enum GuardError {
         /// Why.
         source: io::Error,
     },
+    /// It is no file but a pipe, a device or a folder, which may never end or never begin.
+    #[error("the dashboard's token cannot be read from {path}: it is no file")]
+    NoFile {
+        /// What it is read from.
+        path: PathBuf,
+    },
+    /// No header has room for it.
+    #[error(
+        "the dashboard's token in {path} has characters that no bearer token has; make one with `openssl rand -hex 32`"
+    )]
+    Unsendable {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is easy to guess.
     #[error(
         "the dashboard's token in {path} has fewer than {TOKEN} characters; make one with `openssl rand -hex 32`"
@@ -71,13 +85,21 @@ impl Guard {
         let Some(path) = &self.token_file else {
             return Ok(None);
         };
-        let text = fs::read_to_string(path).map_err(|source| GuardError::Read {
-            path: path.clone(),
+        let path = || path.clone();
+        let complaint = |source| GuardError::Read {
+            path: path(),
             source,
-        })?;
+        };
+        if !fs::metadata(path()).map_err(complaint)?.is_file() {
+            return Err(GuardError::NoFile { path: path() });
+        }
+        let text = fs::read_to_string(path()).map_err(complaint)?;
         let token = text.trim();
+        if !token.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(GuardError::Unsendable { path: path() });
+        }
         if token.len() < TOKEN {
-            return Err(GuardError::Short { path: path.clone() });
+            return Err(GuardError::Short { path: path() });
         }
         Ok(Some(token.to_owned()))
     }

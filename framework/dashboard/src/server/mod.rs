@@ -19,7 +19,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    door::{CONNECTIONS, PATIENCE},
+    door::{CONNECTIONS, IDLE, PATIENCE},
     guard::{Guard, GuardError},
     stream::READERS,
 };
@@ -29,8 +29,8 @@ use self::{
 };
 use crate::{
     core::Dashboard,
-    source::{KeyQuery, Source, Top},
-    view::Problem,
+    source::{KeyQuery, Refused, Source, Top},
+    view::{Overview, Problem},
 };
 
 /// The routes in the words of OpenAPI.
@@ -125,40 +125,44 @@ fn problem(code: StatusCode, error: impl Into<String>) -> Response {
     (code, json(&Problem { error })).into_response()
 }
 
+fn refused(why: Refused) -> Response {
+    let code = match why {
+        Refused::Unknown(_) => StatusCode::NOT_FOUND,
+        Refused::Impossible(_) => StatusCode::CONFLICT,
+    };
+    problem(code, why.to_string())
+}
+
 fn starting() -> Response {
     problem(StatusCode::SERVICE_UNAVAILABLE, "the manager is starting")
 }
 
-async fn overview(State(server): State<Server>) -> Response {
-    match server.dashboard.picture() {
-        Some(picture) => json(&picture.overview),
+/// Answers with a part of the newest picture.
+fn shown<T: Serialize>(server: &Server, part: impl FnOnce(&Overview) -> &T) -> Response {
+    match server.dashboard.picture(server.guard.acts()) {
+        Some(picture) => json(part(&picture.overview)),
         None => starting(),
     }
+}
+
+async fn overview(State(server): State<Server>) -> Response {
+    shown(&server, |overview| overview)
 }
 
 async fn health(State(server): State<Server>) -> Response {
-    match server.dashboard.picture() {
-        Some(picture) => json(&picture.overview.health),
-        None => starting(),
-    }
+    shown(&server, |overview| &overview.health)
 }
 
 async fn tree(State(server): State<Server>) -> Response {
-    match server.dashboard.picture() {
-        Some(picture) => json(&picture.overview.tree),
-        None => starting(),
-    }
+    shown(&server, |overview| &overview.tree)
 }
 
 async fn informers(State(server): State<Server>) -> Response {
-    match server.dashboard.picture() {
-        Some(picture) => json(&picture.overview.informers),
-        None => starting(),
-    }
+    shown(&server, |overview| &overview.informers)
 }
 
 async fn controllers(State(server): State<Server>) -> Response {
-    match server.dashboard.controllers() {
+    match server.dashboard.controllers(server.guard.acts()) {
         Some(controllers) => json(&controllers),
         None => starting(),
     }
@@ -235,11 +239,8 @@ async fn explain_cluster_wide(
 
 fn explained(server: &Server, controller: &str, key: &str) -> Response {
     answer(server, |source| match source.explain(controller, key) {
-        Some(view) => json(&view),
-        None => {
-            let why = format!("there is no controller {controller}");
-            problem(StatusCode::NOT_FOUND, why)
-        }
+        Ok(view) => json(&view),
+        Err(why) => refused(why),
     })
 }
 

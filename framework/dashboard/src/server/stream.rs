@@ -22,7 +22,7 @@ pub(super) async fn stream(State(server): State<Server>) -> Response {
         let why = format!("{READERS} readers are connected already; ask /api/v1/overview instead");
         return problem(StatusCode::SERVICE_UNAVAILABLE, why);
     };
-    let mut pictures = server.dashboard.pictures();
+    let mut pictures = server.dashboard.pictures(server.guard.acts());
     // the first at once
     pictures.mark_changed();
     let frames = stream::unfold((pictures, place), |(mut pictures, place)| async move {

@@ -1,4 +1,8 @@
-use std::{collections::BTreeSet, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::{Duration, SystemTime},
+};
 
 use axum::{
     body::Body,
@@ -21,10 +25,11 @@ const EVIL: &str = "<img src=x onerror=alert(1)>";
 
 /// A source that always shows the same, and remembers what it was asked to do.
 #[derive(Default)]
-struct Still(std::sync::Mutex<Vec<Action>>);
+struct Still(std::sync::Mutex<Vec<Action>>, AtomicUsize);
 
 impl Source for Still {
     fn process(&self) -> Process {
+        self.1.fetch_add(1, Relaxed);
         Process::default()
     }
     fn tree(&self) -> TreeSnapshot {
@@ -65,15 +70,17 @@ impl Source for Still {
     fn top(&self, _: Top, _: Option<&str>, _: usize) -> Vec<KeyRow> {
         Vec::new()
     }
-    fn explain(&self, controller: &str, key: &str) -> Option<KeyView> {
+    fn explain(&self, controller: &str, key: &str) -> Result<KeyView, Refused> {
         let row = KeyRow {
             key: key.into(),
             ..KeyRow::default()
         };
-        (controller == "scaler").then(|| KeyView {
+        let view = KeyView {
             row,
             ..KeyView::default()
-        })
+        };
+        let unknown = || Refused::Unknown(controller.into());
+        (controller == "scaler").then_some(view).ok_or_else(unknown)
     }
     fn parked(&self, _: Option<&str>, _: &str, _: usize) -> Parked {
         Parked {
@@ -371,7 +378,7 @@ async fn all_readers_of_the_stream_share_one_picture_and_slow_ones_miss_some() {
         scene.dashboard.look(false);
         let _ = frame(&mut other).await;
     }
-    let newest = scene.dashboard.picture().expect("one").frame();
+    let newest = scene.dashboard.picture(false).expect("one").frame();
     assert_eq!(
         frame(&mut one).await.as_ptr(),
         newest.as_ptr(),
@@ -386,6 +393,41 @@ async fn frame(body: &mut Body) -> bytes::Bytes {
         .expect("it goes on")
         .expect("it is sound");
     frame.into_data().expect("data")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_is_taken_each_second_while_somebody_looks_and_in_ten_while_nobody_does() {
+    let scene = scene(false);
+    let dashboard = scene.dashboard.clone();
+    let clock = dashboard.clock().clone();
+    let looking = tokio::spawn(async move { dashboard.keep_looking(false).await });
+    let taken = async |seconds| {
+        let before = scene.source.1.load(Relaxed);
+        clock.sleep(Duration::from_secs(seconds)).await;
+        scene.source.1.load(Relaxed) - before
+    };
+    clock.sleep(Duration::from_millis(4500)).await;
+    assert_eq!(taken(100).await, 10);
+    // whoever comes sees what is, not what was
+    let mut reader = scene.open().await.into_body();
+    let now = format!("event: overview\nid: {}\n", scene.dashboard.now_ms());
+    assert!(frame(&mut reader).await.starts_with(now.as_bytes()));
+    clock.sleep(Duration::from_millis(500)).await;
+    assert_eq!(taken(100).await, 100);
+    drop(reader);
+    clock.sleep(Duration::from_secs(20)).await;
+    // a picture that is hardly old will do, but the next is not far
+    scene.dashboard.look(false);
+    clock.sleep(Duration::from_millis(1500)).await;
+    let reader = scene.open().await;
+    assert!((9..=11).contains(&taken(10).await));
+    drop(reader);
+    clock.sleep(Duration::from_millis(500)).await;
+    assert_eq!(scene.get("/api/v1/health").await.0, StatusCode::OK);
+    assert_eq!(taken(10).await, 10, "who asks once may ask again");
+    taken(10).await;
+    assert_eq!(taken(100).await, 10);
+    looking.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,7 +463,7 @@ async fn before_the_tree_has_started_one_is_told_to_come_back() {
 }
 
 #[test]
-fn a_token_that_is_short_or_missing_is_an_error() {
+fn a_token_that_is_short_missing_or_cannot_be_sent_is_an_error() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "short").expect("written");
     let of = |path: &std::path::Path| Guard {
@@ -432,4 +474,9 @@ fn a_token_that_is_short_or_missing_is_an_error() {
     assert!(short.to_string().contains("16 characters"), "{short}");
     let missing = of(std::path::Path::new("/nowhere/token")).check();
     assert!(matches!(missing, Err(GuardError::Read { .. })));
+    let folder = of(&std::env::temp_dir()).check();
+    assert!(matches!(folder, Err(GuardError::NoFile { .. })));
+    std::fs::write(file.path(), "two words of sixteen").expect("written");
+    let words = of(file.path()).check();
+    assert!(matches!(words, Err(GuardError::Unsendable { .. })));
 }

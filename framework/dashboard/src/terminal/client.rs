@@ -70,12 +70,22 @@ pub(super) fn escaped(part: &str) -> String {
     text
 }
 
+/// A text without what terminals obey: it may come from anybody who can write an object.
+pub(super) fn plain(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() && c != '\n';
+    text.replace(obeyed, "\u{FFFD}")
+}
+
 impl Client {
     pub(super) fn new(address: SocketAddr) -> Self {
         Self {
             address,
             clock: Clock::system(),
         }
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(super) fn block_on<T>(
@@ -109,8 +119,10 @@ impl Client {
             return serde_json::from_slice(&body).map_err(complaint);
         }
         let Problem { error } = serde_json::from_slice(&body).map_err(complaint)?;
-        let address = self.address;
-        Err(ClientError::Refused { address, error })
+        Err(ClientError::Refused {
+            address: self.address,
+            error: plain(&error),
+        })
     }
 
     async fn ask(
@@ -129,5 +141,19 @@ impl Client {
         let body = Limited::new(answer.into_body(), ANSWER).collect().await?;
         connection.abort();
         Ok((ok, body.to_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_taken_out_of_texts() {
+        let told = "gave up: \u{1b}]0;owned\u{7}\r\u{9b}2J\nnext line";
+        assert_eq!(
+            plain(told),
+            "gave up: \u{FFFD}]0;owned\u{FFFD}\u{FFFD}\u{FFFD}2J\nnext line"
+        );
     }
 }

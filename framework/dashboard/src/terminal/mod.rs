@@ -2,12 +2,14 @@
 
 mod client;
 mod draw;
+mod panel;
+mod screen;
 mod top;
 
 use std::net::SocketAddr;
 
 pub use client::ClientError;
-use client::{Client, escaped};
+use client::{Client, escaped, plain};
 pub use top::top;
 
 use crate::view::{ControllerView, Controllers, KeyView};
@@ -39,7 +41,7 @@ pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, Cli
             let parts: Vec<_> = key.split('/').map(escaped).collect();
             let path = format!("keys/{}/{}", escaped(name), parts.join("/"));
             let view: KeyView = client.get(&path).await?;
-            told.push(view.text);
+            told.push(plain(&view.text));
         }
         Ok(told.join("\n\n"))
     })

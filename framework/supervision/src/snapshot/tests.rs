@@ -52,6 +52,23 @@ fn a_supervisor_shows_how_much_it_bears_and_what_it_has_borne_lately() {
 }
 
 #[test]
+fn how_long_ago_an_actor_ended_is_shown_with_how_it_did() {
+    run(1, async |options| {
+        let world = World::default();
+        let spec = world.root(Strategy::OneForOne, &["a"], |_, child| child);
+        let tree = Tree::start(spec, options.clone()).await.unwrap();
+        let last = |tree| look(tree, "root/a").last_exit_ms;
+        assert_eq!(last(&tree), None);
+        let poison = world.at("a").ask(Do::Panic("poison"));
+        assert_eq!(poison.await, Err(AskError::Lost));
+        let at_first = last(&tree).unwrap();
+        options.clock.sleep(40 * SECOND).await;
+        assert_eq!(last(&tree), Some(at_first + 40_000));
+        tree.stop(SECOND).await.unwrap();
+    });
+}
+
+#[test]
 fn a_supervisor_that_never_gives_up_has_no_window() {
     run(1, async |options| {
         let spec = SupervisorSpec::new("root", Strategy::OneForOne).without_intensity();

@@ -390,7 +390,8 @@ fn an_incarnation_is_not_killed_for_the_one_before_that_hung_and_ended_just_in_t
         assert_eq!(world.at("a").ask(Do::Count).await, Ok(2));
         node.condemn(2);
         options.clock.sleep(SECOND).await;
-        assert_eq!(node.record().last_exit, Some(Box::new(Exit::Stuck)));
+        let last = node.record().last_exit.clone().unwrap();
+        assert_eq!(last.exit, Exit::Stuck);
         assert_eq!(world.at("a").ask(Do::Count).await, Ok(1));
         end(tree).await;
     });

@@ -13,6 +13,7 @@ fn actor(path: &str) -> NodeSnapshot {
         incarnation: 1,
         restarts: 0,
         last_exit: None,
+        last_exit_ms: None,
         uptime_ms: 0,
         inbox: 0,
         inbox_high_water: 0,

@@ -1,0 +1,183 @@
+//! The dashboard of the binary: its actions by hand, and `top` in a terminal.
+
+#![allow(clippy::expect_used, reason = "a test that cannot begin has failed")]
+#![cfg(all(feature = "embedded", target_os = "linux"))]
+
+mod process;
+mod terminal;
+
+use std::{io::Read as _, io::Write as _, net::SocketAddr, net::TcpStream};
+
+use process::{Process, binary, free, get, text};
+use serde_json::{Value, json};
+use terminal::Terminal;
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+fn embedded(dashboard: SocketAddr, more: &[&str]) -> Process {
+    let address = dashboard.to_string();
+    let process = Process::start(
+        binary()
+            .args(["run", "--embedded", "--dashboard-listen", &address])
+            .args(more),
+    );
+    process.says(&["scaled", "default/web", "from=1", "to=3"]);
+    process
+}
+
+/// Asks for an action; the code of the answer and its words.
+fn act(dashboard: SocketAddr, action: &str, body: &Value) -> (u16, String) {
+    let mut stream = TcpStream::connect(dashboard).expect("served");
+    let body = body.to_string();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /api/v1/actions/{action} HTTP/1.1\r\nHost: {dashboard}\r\nConnection: close\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let words = answer.rsplit("\r\n").next().unwrap_or_default().to_owned();
+    (code.expect("a code"), words)
+}
+
+#[test]
+fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_always_logged() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let token = dir.path().join("token");
+    std::fs::write(&token, TOKEN).expect("written");
+    let dashboard = free(7);
+    let flag = format!("--dashboard-token-file={}", token.display());
+    let process = embedded(dashboard, &[&flag]);
+    let level = |filter: &str| act(dashboard, "log-level", &json!({ "filter": filter }));
+    let run = || {
+        let body = json!({ "controller": "podautoscaler", "key": "default/web" });
+        act(dashboard, "requeue", &body)
+    };
+    for nonsense in ["inof", "", "kube=loud"] {
+        let (code, told) = level(nonsense);
+        assert_eq!(code, 409, "{told}");
+        assert!(told.contains("does not say what to log"), "{told}");
+        let line = process.says(&["WARN", "audit", "log-level"]);
+        assert!(!line.contains("DEBUG"), "{line}");
+    }
+    assert_eq!(level("debug").0, 200);
+    assert_eq!(run().0, 200);
+    process.says(&["DEBUG"]);
+    assert_eq!(level("off").0, 200);
+    process.says(&["audit", "log-level", "off"]);
+    // what people do is written down, what the crew does is not
+    for _ in 0..3 {
+        assert_eq!(run().0, 200);
+        let line = process.lines.recv().expect("a line");
+        assert!(
+            line.contains("audit") && line.contains("default/web"),
+            "{line}"
+        );
+    }
+    let unknown = json!({ "controller": "podautoscaler", "key": "default/nobody" });
+    let (code, told) = act(dashboard, "requeue", &unknown);
+    assert_eq!(code, 404, "{told}");
+    let crooked = json!({ "controller": "podautoscaler", "key": "default/web/more" });
+    let (code, told) = act(dashboard, "requeue", &crooked);
+    assert_eq!(code, 404, "{told}");
+    assert!(told.contains("is not a key"), "{told}");
+}
+
+#[test]
+fn top_shows_a_manager_in_any_size_waits_for_one_that_went_away_and_always_ends() {
+    let dashboard = free(8);
+    let server = embedded(dashboard, &[]);
+    let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 30, 110);
+    top.sees(&[
+        "All is well",
+        "podautoscaler",
+        "P99",
+        "connection",
+        "running",
+    ]);
+    top.size(24, 48);
+    top.sees(&[
+        "All is well",
+        "CONTROLLER",
+        "PARKED",
+        "1 tree",
+        "connection",
+    ]);
+    top.loses("P99");
+    top.size(30, 110);
+    top.press("4");
+    top.sees(&["podautoscalers", "watching", "objects"]);
+    top.press("3");
+    top.sees(&["nothing is parked"]);
+    // it is killed, and comes back
+    drop(server);
+    top.sees(&["no dashboard answers"]);
+    let server = embedded(dashboard, &[]);
+    top.sees(&["All is well"]);
+    // it stands still
+    server.signal("-STOP");
+    top.press("q");
+    let left = top.ends();
+    assert!(
+        left.contains("\u{1b}[?1049l"),
+        "the screen is as it was: {left:?}"
+    );
+    server.signal("-CONT");
+    for (way, end) in [("Ctrl-C", "\u{3}"), ("Escape", "\u{1b}")] {
+        let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 5, 20);
+        top.sees(&["All is well"]);
+        top.press(end);
+        let left = top.ends();
+        assert!(left.contains("\u{1b}[?1049l"), "{way}: {left:?}");
+    }
+    let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 30, 110);
+    top.sees(&["All is well"]);
+    top.signal("-TERM");
+    let left = top.ends();
+    assert!(left.contains("\u{1b}[?1049l"), "SIGTERM: {left:?}");
+    let mut top = Terminal::start(&format!("top --dashboard {dashboard}"), 30, 110);
+    top.sees(&["All is well"]);
+    top.hangs_up();
+}
+
+#[test]
+fn top_without_a_terminal_or_a_manager_is_one_line_that_says_so() {
+    let nobody = free(9).to_string();
+    let output = process::output(&["top", "--dashboard", &nobody]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("terminal"), "{error}");
+    assert!(output.stdout.is_empty(), "{:?}", text(&output.stdout));
+    let output = process::output(&["explain", "pa", "default/web", "--dashboard", &nobody]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains(&nobody) && error.contains("port-forward"),
+        "{error}"
+    );
+}
+
+#[test]
+fn explain_says_why_an_object_last_ran_by_any_name_of_its_kind() {
+    let dashboard = free(10);
+    let _server = embedded(dashboard, &[]);
+    let address = dashboard.to_string();
+    for kind in ["PodAutoscaler", "podautoscalers"] {
+        let output = process::output(&["explain", kind, "default/web", "--dashboard", &address]);
+        let told = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(told.starts_with("default/web of podautoscaler: "), "{told}");
+        assert!(told.contains("it wrote"), "{told}");
+    }
+    for crooked in ["default/web/more", "default/"] {
+        let output =
+            process::output(&["explain", "podautoscaler", crooked, "--dashboard", &address]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+    }
+    let page = get(&address, "/").expect("the page");
+    assert!(page.contains("<title>Boatswain</title>"), "{page}");
+}

@@ -1,0 +1,62 @@
+//! The page while the program it shows is killed, stands still, and comes back.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    process::{Child, Command, Stdio},
+};
+
+use crate::driver::Browser;
+
+/// The program, with a server in it.
+struct Program(Child);
+
+impl Program {
+    fn start(dashboard: SocketAddr) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_replica"))
+            .args(["run", "--embedded", "--dashboard-listen"])
+            .arg(dashboard.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.expect("started"))
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill").success());
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_outlives_a_process_that_is_killed_or_stands_still() {
+    // nobody dials from there, so that nobody is given the port meanwhile
+    let address = TcpListener::bind("127.0.0.11:0").and_then(|listener| listener.local_addr());
+    let address = address.expect("an address");
+    let program = Program::start(address);
+    let browser = Browser::start().await;
+    boatswain_tests::eventually("it is served", async || {
+        tokio::net::TcpStream::connect(address).await.map(drop)
+    })
+    .await;
+    browser.open(&format!("http://{address}/")).await;
+    browser.sees("#link", "live").await;
+    browser.sees("#tree", "podautoscaler").await;
+    program.signal("-STOP");
+    browser.sees("#link", "connection lost").await;
+    program.signal("-CONT");
+    browser.sees("#link", "live").await;
+    // killed, without a word
+    drop(program);
+    browser.sees("#link", "connection lost").await;
+    let _program = Program::start(address);
+    browser.sees("#link", "live").await;
+    browser.sees("#health-line", "All is well").await;
+}
