@@ -317,8 +317,8 @@ async fn controllers_informers_failures_and_every_state_are_told_with_their_caus
         assert!(told.contains(words), "{words}: {told}");
     }
     // what there is none of here, as the page would show it
-    let drawn = "return Promise.all([import('/controllers.js'), fetch('/api/v1/overview').then((a) => a.json())]).then(([page, seen]) => { seen.lease = arguments[0]; seen.informers[0].degraded = 'cannot list configmaps: forbidden'; seen.informers[0].relists = { expired: 3 }; page.tell(seen); page.showInformers(); return document.getElementById('view-informers').innerText })";
-    let lease = json!({ "identity": "one", "holder": "other", "leads": false, "transitions": 12, "renewal_ms": 8, "error": "no answer" });
+    let drawn = "return Promise.all([import('/controllers.js'), fetch('/api/v1/overview').then((a) => a.json())]).then(([page, seen]) => { seen.leases = [arguments[0]]; seen.informers[0].degraded = 'cannot list configmaps: forbidden'; seen.informers[0].relists = { expired: 3 }; page.tell(seen); page.showInformers(); return document.getElementById('view-informers').innerText })";
+    let lease = json!({ "name": "crew", "controller": null, "identity": "one", "holder": "other", "leads": false, "transitions": 12, "renewal_ms": 8, "error": "no answer" });
     let told = browser.run(drawn, json!([lease])).await;
     let told = told.as_str().expect("the view");
     for words in [

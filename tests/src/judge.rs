@@ -49,9 +49,19 @@ impl Reigns {
 
 /// Accepted writes that changed something, of anything but leases, by a replica that did not hold the lease when the server carried them out.
 pub fn trespasses(requests: &[Request], namespace: &str, lease: &str) -> Vec<String> {
+    trespasses_among(requests, namespace, lease, |_| true)
+}
+
+/// As [`trespasses`], among the writes that are made under this lease and no other.
+pub fn trespasses_among(
+    requests: &[Request],
+    namespace: &str,
+    lease: &str,
+    is_under: impl Fn(&Request) -> bool,
+) -> Vec<String> {
     let reigns = Reigns::of(requests, namespace, lease);
     let mut found = Vec::new();
-    for request in work(requests, namespace) {
+    for request in work(requests, namespace).filter(|request| is_under(request)) {
         // every answer to an accepted write bears a version
         let version = request.version().unwrap_or_default();
         let holder = reigns.at(version);

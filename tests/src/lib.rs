@@ -28,6 +28,6 @@ pub use proxy::Proxy;
 pub use real::{RealServer, Version};
 pub use replica::{Program, Replica};
 pub use service::Service;
-pub use sim::SimServer;
+pub use sim::{SimServer, requests_of};
 pub use wait::{eventually, never_within};
 pub use world::{World, client_of};

@@ -12,7 +12,7 @@ use crate::{Space, World, eventually};
 /// How many users there are for replicas: `replica-1` and so on, each with all rights, so that the server's record tells whose each request was.
 pub(crate) const REPLICAS: usize = 4;
 
-/// How replicas of the PodAutoscaler are started in one namespace, all on one lease in it.
+/// How replicas of the PodAutoscaler, or of another program, are started in one namespace, with their leases in it.
 ///
 /// The lease is short, so that tests are quick; how fast the machine is may decide who leads, and must not decide whether a test passes.
 pub struct Program {
@@ -21,6 +21,8 @@ pub struct Program {
     namespace: String,
     /// What stands before the program on its command line.
     prefix: Vec<String>,
+    /// The program's command that is a replica; one that has no commands is one by itself.
+    command: Option<&'static str>,
     arguments: Vec<String>,
     /// Flags with the terms of the lease.
     terms: &'static [&'static str],
@@ -43,9 +45,17 @@ impl Program {
                 .collect(),
             namespace: space.name.clone(),
             prefix: Vec::new(),
+            command: Some("run"),
             arguments: Vec::new(),
             terms: QUICK,
         }
+    }
+
+    /// Of a program that has no commands.
+    #[must_use]
+    pub fn without_command(mut self) -> Self {
+        self.command = None;
+        self
     }
 
     /// With a lease that lasts as long as it does for users.
@@ -83,7 +93,7 @@ impl Program {
         };
         let user = format!("replica-{number}");
         command
-            .arg("run")
+            .args(self.command)
             .arg("--kubeconfig")
             .arg(&self.kubeconfigs[number - 1])
             .args(["--namespace", &self.namespace])

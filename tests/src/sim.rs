@@ -86,21 +86,7 @@ impl SimServer {
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        let entries = self.sim.audit().into_iter();
-        entries
-            .map(|entry| Request {
-                changed: entry.changed,
-                precondition: precondition(entry.body().as_ref()),
-                answer: entry.response(),
-                verb: entry.request.verb.to_owned(),
-                resource: entry.request.resource,
-                subresource: entry.request.subresource,
-                namespace: entry.request.namespace,
-                name: entry.request.name,
-                user: entry.request.user,
-                code: entry.code,
-            })
-            .collect()
+        requests_of(&self.sim)
     }
 
     pub(crate) async fn kill(&self) {
@@ -145,6 +131,25 @@ impl SimServer {
     pub(crate) fn refuse(&self, token: &str) {
         self.sim.users().revoke_token(token);
     }
+}
+
+/// The completed requests of a simulated server so far.
+pub fn requests_of(sim: &ApiSim) -> Vec<Request> {
+    let entries = sim.audit().into_iter();
+    entries
+        .map(|entry| Request {
+            changed: entry.changed,
+            precondition: precondition(entry.body().as_ref()),
+            answer: entry.response(),
+            verb: entry.request.verb.to_owned(),
+            resource: entry.request.resource,
+            subresource: entry.request.subresource,
+            namespace: entry.request.namespace,
+            name: entry.request.name,
+            user: entry.request.user,
+            code: entry.code,
+        })
+        .collect()
 }
 
 impl Drop for SimServer {

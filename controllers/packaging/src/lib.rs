@@ -26,6 +26,8 @@ pub struct Program {
     pub description: &'static str,
     /// The controllers that it runs: what they declare to need is what it may do.
     pub controllers: fn() -> Vec<Runnable>,
+    /// Whether each of them has a lease of its own, so that replicas share the work.
+    pub lease_per_controller: bool,
     /// The kinds that it brings along.
     pub crds: fn() -> Vec<CustomResourceDefinition>,
 }
@@ -139,7 +141,7 @@ impl Program {
     /// Everything that installs it, as YAML documents in an order in which they can be applied.
     ///
     /// The rights are those that its controllers declare to need ([`Manager::rights`](boatswain::Manager::rights)), among them to write Events, and in their own
-    /// namespace one Lease. There are two replicas: one works, the other stands by.
+    /// namespace one Lease, or one for each. There are two replicas: one works, the other stands by, for all controllers or for each.
     ///
     /// # Errors
     ///

@@ -47,6 +47,7 @@ impl Site {
             namespaces: self.namespaces.clone(),
             leader: Some(LeaderOptions {
                 namespace: Some(self.namespace.clone()),
+                per_controller: self.program.lease_per_controller,
                 ..LeaderOptions::default()
             }),
             ..Options::default()
@@ -105,6 +106,9 @@ impl Site {
             "--listen=0.0.0.0:8080".into(),
             "--log-format=json".into(),
         ];
+        if self.program.lease_per_controller {
+            args.insert(2, "--lease-per-controller".into());
+        }
         if !self.namespaces.is_empty() {
             args.push(format!("--namespace={}", self.namespaces.join(",")));
         }

@@ -17,5 +17,6 @@ pub const PROGRAM: Program = Program {
     version: env!("CARGO_PKG_VERSION"),
     description: env!("CARGO_PKG_DESCRIPTION"),
     controllers: || vec![controller()],
+    lease_per_controller: false,
     crds: || vec![PodAutoscaler::crd()],
 };

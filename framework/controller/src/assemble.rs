@@ -21,7 +21,7 @@ use crate::{
     explain::Heards,
     finalizer::Finalizer,
     informers::{self, Informers},
-    recorder::Recorder,
+    manager::Commission,
     rights::Right,
     selected::{SelectError, Selected, narrowed},
     telemetry::{ControllerMetrics, Roster},
@@ -127,11 +127,9 @@ pub struct Runnable {
 
 /// What is at hand while controllers are put together.
 pub(crate) struct Yard {
-    pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
     pub(crate) crew: Crew,
-    pub(crate) recorder: Recorder,
     pub(crate) roster: Roster,
     pub(crate) informers: Informers,
     pub(crate) defaults: Defaults,
@@ -205,6 +203,7 @@ impl Runnable {
     pub(crate) fn assemble(
         self,
         yard: &mut Yard,
+        commission: &Commission,
     ) -> Result<(ControllerHandle, Branch), StartError> {
         let Self { plan, make } = self;
         let departed = Departed::default();
@@ -213,6 +212,7 @@ impl Runnable {
         let mut wiring = Wiring {
             yard,
             controller: plan.name.clone(),
+            client: commission.client.clone(),
             watched: selections.clone(),
             read: BTreeMap::new(),
             failed: None,
@@ -277,9 +277,9 @@ impl Runnable {
         let core = Arc::new(DispatchCore {
             surroundings: Arc::new(Surroundings {
                 controller: plan.name.clone(),
-                client: yard.client.clone(),
+                client: commission.client.clone(),
                 clock: yard.clock.clone(),
-                recorder: yard.recorder.clone(),
+                recorder: commission.recorder.clone(),
                 writes: Writes::new(caches.to_vec()).into(),
                 echoes: echoes.into(),
             }),
@@ -320,6 +320,7 @@ impl Runnable {
         };
         let desks = views.into_iter().enumerate();
         let hold = Hold {
+            keepers: commission.kept_by(&handle, yard),
             desks: desks
                 .map(|(index, view)| Desk::new(index, &core, view))
                 .collect(),

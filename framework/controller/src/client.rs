@@ -179,7 +179,8 @@ impl ClientLimits {
 }
 
 /// Builds the client: every request is driven on `io`, a runtime that outlives every arbiter, so that no connection dies with
-/// the thread that happened to open it. With a `fence` nothing but reads passes while it is closed. What is asked is counted in `requests`.
+/// the thread that happened to open it. With a `fence` nothing but reads passes while it is closed. What is asked is counted in `requests`. Clients that
+/// are given the same `limit` share it.
 ///
 /// # Errors
 ///
@@ -187,7 +188,7 @@ impl ClientLimits {
 pub(crate) fn connect(
     config: kube::Config,
     options: &ConnectOptions,
-    limits: ClientLimits,
+    limit: &LimitLayer,
     clock: Clock,
     fence: Option<Fence>,
     requests: &Requests,
@@ -206,8 +207,8 @@ pub(crate) fn connect(
     let _entered = io.enter();
     Ok(kube::client::ClientBuilder::new(transport, namespace)
         .with_layer(&MeasureLayer::new(requests.clone(), clock.clone()))
-        .with_layer(&RefusalLayer::new(clock.clone()))
-        .with_layer(&LimitLayer::new(limits, clock).measured(requests))
+        .with_layer(&RefusalLayer::new(clock))
+        .with_layer(&limit.clone().measured(requests))
         .build())
 }
 

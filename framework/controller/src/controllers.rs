@@ -1,6 +1,9 @@
 //! The controllers of a manager that runs, as they come and go.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::{
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
 
 use boatswain_supervision::{
     ChildSpec, Children, Clock, Dynamic, Intensity, SpecError, StartError as TreeError, StopError,
@@ -11,25 +14,41 @@ use crate::{
     assemble::{Branch, Runnable, Yard},
     dispatch::ControllerHandle,
     error::{RemoveError, StartError},
-    leader::{Leadership, Role},
+    leader::{Leadership, LeaseStatus, Role},
+    manager::{Commission, Commissions},
     running::wait_offloaded,
     sync::lock,
 };
 
 /// The controllers that there are, for those who look after them. It keeps nothing of them.
 #[derive(Clone, Default)]
-pub(crate) struct Muster(Arc<Mutex<Vec<ControllerHandle>>>);
+pub(crate) struct Muster(Arc<Mutex<Vec<Mustered>>>);
+
+struct Mustered {
+    controller: ControllerHandle,
+    /// Its own, if it has one.
+    lease: Option<Leadership>,
+}
 
 impl Muster {
     pub(crate) fn all(&self) -> Vec<ControllerHandle> {
-        lock(&self.0).clone()
+        let all = lock(&self.0);
+        all.iter().map(|one| one.controller.clone()).collect()
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<ControllerHandle> {
         let all = lock(&self.0);
-        all.iter()
-            .find(|controller| controller.name() == name)
-            .cloned()
+        let mut all = all.iter().map(|one| &one.controller);
+        all.find(|controller| controller.name() == name).cloned()
+    }
+
+    /// The leases that controllers have of their own, with these.
+    fn leases(&self) -> Vec<(String, Leadership)> {
+        let all = lock(&self.0);
+        let own = all.iter().filter_map(|Mustered { controller, lease }| {
+            Some((controller.name().to_owned(), lease.clone()?))
+        });
+        own.collect()
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -52,12 +71,48 @@ impl Muster {
         checked.collect()
     }
 
-    fn push(&self, controller: ControllerHandle) {
-        lock(&self.0).push(controller);
+    fn push(&self, controller: ControllerHandle, lease: Option<Leadership>) {
+        lock(&self.0).push(Mustered { controller, lease });
     }
 
     fn strike(&self, name: &str) {
-        lock(&self.0).retain(|controller| controller.name() != name);
+        lock(&self.0).retain(|one| one.controller.name() != name);
+    }
+}
+
+/// The leases that there are: one for all controllers, one for each, or none.
+#[derive(Clone)]
+pub(crate) struct Leases {
+    shared: Option<Leadership>,
+    muster: Muster,
+}
+
+impl Leases {
+    pub(crate) fn new(commissions: &Commissions, muster: &Muster) -> Self {
+        let shared = commissions.shared().and_then(Commission::leadership);
+        Self {
+            shared: shared.cloned(),
+            muster: muster.clone(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Vec<LeaseStatus> {
+        let own = self.muster.leases().into_iter();
+        let own = own.map(|(controller, lease)| LeaseStatus {
+            controller: Some(controller),
+            ..lease.status()
+        });
+        let shared = self.shared.iter().map(Leadership::status);
+        shared.chain(own).collect()
+    }
+
+    /// Which of them are stuck, for liveness.
+    pub(crate) fn check(&self, now: Duration) -> Vec<(String, Result<(), String>)> {
+        let own = self.muster.leases().into_iter();
+        let own = own.map(|(name, lease)| (format!("lease/{name}"), lease.check(now)));
+        let shared = self.shared.iter();
+        let shared = shared.map(|lease| ("lease".to_owned(), lease.check(now)));
+        shared.chain(own).collect()
     }
 }
 
@@ -110,13 +165,17 @@ pub(crate) struct Deck {
     pub(crate) yard: Mutex<Yard>,
     pub(crate) berths: Berths,
     pub(crate) muster: Muster,
-    pub(crate) leadership: Option<Leadership>,
+    pub(crate) commissions: Commissions,
     pub(crate) clock: Clock,
 }
 
 impl Deck {
     /// Puts a controller together, without starting it.
-    fn assemble(&self, controller: Runnable) -> Result<Branch, StartError> {
+    fn assemble(
+        &self,
+        controller: Runnable,
+        commission: &Commission,
+    ) -> Result<Branch, StartError> {
         let name = controller.name().to_owned();
         let mut yard = lock(&self.yard);
         if self.muster.find(&name).is_some() {
@@ -124,7 +183,7 @@ impl Deck {
         }
         let assembled = controller
             .declare(&mut yard)
-            .and_then(|()| controller.assemble(&mut yard));
+            .and_then(|()| controller.assemble(&mut yard, commission));
         let (handle, branch) = match assembled {
             Ok(assembled) => assembled,
             Err(error) => {
@@ -133,12 +192,20 @@ impl Deck {
             }
         };
         self.berths.put(&name, branch.clone());
-        match &self.leadership {
-            Some(leadership) => leadership.join(|role| {
+        match commission.leadership() {
+            Some(lease) if commission.is_own => {
+                let (led, recorder) = (handle.clone(), commission.recorder.clone());
+                lease.follow(move |role| {
+                    led.play(role);
+                    recorder.play(role);
+                });
+                self.muster.push(handle, Some(lease.clone()));
+            }
+            Some(lease) => lease.join(|role| {
                 handle.play(role);
-                self.muster.push(handle);
+                self.muster.push(handle, None);
             }),
-            None => self.muster.push(handle),
+            None => self.muster.push(handle, None),
         }
         Ok(branch)
     }
@@ -151,7 +218,7 @@ impl Deck {
     }
 
     /// Puts all of them together that there are from the start.
-    pub(crate) fn assemble_all(&self, controllers: Vec<Runnable>) -> Result<(), StartError> {
+    pub(crate) async fn assemble_all(&self, controllers: Vec<Runnable>) -> Result<(), StartError> {
         {
             // all of them first, so that their order does not matter
             let mut yard = lock(&self.yard);
@@ -160,7 +227,8 @@ impl Deck {
             }
         }
         for controller in controllers {
-            self.assemble(controller)?;
+            let commission = self.commissions.of(controller.name()).await?;
+            self.assemble(controller, &commission)?;
         }
         Ok(())
     }
@@ -179,20 +247,26 @@ pub struct Controllers {
 
 impl Controllers {
     /// Starts `controller`; returns when its actors have. Its keys run as soon as what it reads has synced, and this process leads, if one of several is to.
+    /// Where each controller has a lease of its own it campaigns for one.
     ///
     /// # Errors
     ///
-    /// When it has the name of another, contradicts the others, or the manager has ended; nothing of it is left then.
+    /// When it has the name of another or one that its own lease cannot have, contradicts the others, or the manager has ended; nothing of it is left then.
     ///
     /// # Cancellation safety
     ///
     /// When dropped after the first poll the controller may be started all the same.
     pub async fn add(&self, controller: Runnable) -> Result<(), StartError> {
         let name = controller.name().to_owned();
+        let commissions = {
+            let deck = self.deck.upgrade().ok_or(StartError::Ended)?;
+            deck.commissions.clone()
+        };
+        let commission = commissions.of(&name).await?;
         let (tree, started) = {
             let deck = self.deck.upgrade().ok_or(StartError::Ended)?;
             let tree = deck.berths.added().ok_or(StartError::Ended)?;
-            let branch = deck.assemble(controller)?;
+            let branch = deck.assemble(controller, &commission)?;
             let started = tree.start(branch);
             (tree, started)
         };
@@ -214,7 +288,7 @@ impl Controllers {
     }
 
     /// Stops the controller called `name`, and lets go of everything that was kept for it. Running reconciles may finish within the manager's grace
-    /// period; then they are cancelled. Keys that wait are forgotten.
+    /// period; then they are cancelled. Keys that wait are forgotten. A lease of its own is given back when the last of its runs has ended.
     ///
     /// # Errors
     ///

@@ -4,7 +4,10 @@ use std::{io, net::SocketAddr};
 
 use boatswain_cache::ViewError;
 
-use crate::{leader::TermsError, selected::SelectError};
+use crate::{
+    leader::{LeaseNameError, TermsError},
+    selected::SelectError,
+};
 
 /// Why a manager did not start.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,9 @@ pub enum StartError {
     /// The terms of the lease cannot be kept.
     #[error(transparent)]
     Lease(#[from] TermsError),
+    /// A controller cannot have a lease of its own.
+    #[error(transparent)]
+    LeaseName(#[from] LeaseNameError),
     /// Two controllers have one name.
     #[error(
         "two controllers are called {0:?}: names must differ, they are the field manager and the label of metrics"

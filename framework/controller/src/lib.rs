@@ -80,7 +80,7 @@ pub use error::{RemoveError, RunError, StartError};
 pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
 pub use finalizer::Cleanup;
 pub use identity::Identified;
-pub use leader::{Fenced, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
+pub use leader::{Fenced, LeaseNameError, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{

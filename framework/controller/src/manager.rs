@@ -1,6 +1,7 @@
 //! Puts controllers, informers and what they share into one supervision tree, runs it and stops it in order.
 
 mod bridge;
+mod commission;
 mod links;
 mod rights;
 mod tree;
@@ -17,23 +18,24 @@ use boatswain_cache::{InformerOptions, SharedInformers};
 use boatswain_supervision::{Clock, Entropy, Tree, TreeOptions};
 use bridge::Bridge;
 use clap::Parser;
-pub(crate) use links::Leader;
+use commission::Issuer;
+pub(crate) use commission::{Commission, Commissions, Keepers, Leader};
 use links::Links;
 use tree::{Parts, blocked, root};
 
 use crate::{
     assemble::{Defaults, Runnable, Yard},
     connection::Connection,
-    controllers::{Berths, Deck, Muster},
+    controllers::{Berths, Deck, Leases, Muster},
     crew::{Crew, Pool},
     dashboard::Lookout,
     dispatch::Closing,
     error::{RunError, StartError},
     informers::{self, Informers},
-    leader::{Leadership, LeaseOptions, Role},
+    leader::{Election, catch_up},
     logging,
     options::{ManagerArgs, Options},
-    recorder::Recorder,
+    recorder::Accounts,
     running::{Handle, Observer, Running},
     signals,
     telemetry::{
@@ -70,13 +72,12 @@ impl Manager {
         Self::new(Cli::parse().manager.options_or_exit())
     }
 
-    /// The lease that is campaigned for, where one of several replicas is to work.
-    fn leadership(&self, entropy: &Entropy) -> Result<Option<Leadership>, StartError> {
+    /// Which leases are campaigned for, where one of several replicas is to work.
+    fn election(&self, entropy: &Entropy) -> Result<Option<Election>, StartError> {
         let (Some(options), Some(first)) = (&self.options.leader, self.controllers.first()) else {
             return Ok(None);
         };
-        let lease = LeaseOptions::of(options, first.name(), entropy)?;
-        Ok(Some(Leadership::new(lease)))
+        Ok(Some(Election::of(options, first.name(), entropy)?))
     }
 
     /// Adds a controller.
@@ -177,12 +178,17 @@ impl Manager {
         clock: Clock,
         entropy: Entropy,
     ) -> Result<Running, StartError> {
-        let leadership = self.leadership(&entropy)?;
-        let links = Links::over(client, leadership, &clock);
-        let launch = Launch {
+        let election = self.election(&entropy)?;
+        let links = Links::over(client, &clock);
+        let issuer = Issuer {
             links,
             clock,
             entropy,
+            accounts: Accounts::default(),
+        };
+        let launch = Launch {
+            commissions: Commissions::begin(election, issuer.clone()).await?,
+            issuer,
             crew: Crew::here(),
             listener: None,
             bridge: None,
@@ -203,7 +209,7 @@ fn run_to_end<S: Future<Output = &'static str>>(
     started: impl FnOnce(&Running),
 ) -> Result<(), RunError> {
     let entropy = Entropy::from_os();
-    let leadership = manager.leadership(&entropy)?;
+    let election = manager.election(&entropy)?;
     let Manager {
         options,
         controllers,
@@ -236,22 +242,30 @@ fn run_to_end<S: Future<Output = &'static str>>(
         let stop = stop().map_err(threads)?;
         tokio::pin!(stop);
         let clock = Clock::system();
-        let links = async {
-            match connect {
+        let commissioned = async {
+            let links = match connect {
                 Some(connect) => {
                     let _io = io.enter();
-                    Ok(Links::over(connect(), leadership, &clock))
+                    Links::over(connect(), &clock)
                 }
                 None => {
                     let runtimes = [io.handle().clone(), own.handle().clone()];
-                    Links::to_cluster(options.clone(), leadership, clock.clone(), runtimes).await
+                    Links::to_cluster(&options, clock.clone(), runtimes).await?
                 }
-            }
+            };
+            let issuer = Issuer {
+                links,
+                clock,
+                entropy,
+                accounts: Accounts::default(),
+            };
+            let commissions = Commissions::begin(election, issuer.clone()).await?;
+            Ok::<_, StartError>((issuer, commissions))
         };
-        let links = tokio::select! {
+        let (issuer, commissions) = tokio::select! {
             biased;
             why = &mut stop => return given_up(why),
-            links = links => links?,
+            commissioned = commissioned => commissioned?,
         };
         let bridge = match &options.dashboard {
             Some(dashboard) => Bridge::open(dashboard)?,
@@ -260,9 +274,8 @@ fn run_to_end<S: Future<Output = &'static str>>(
         let (mut crew, arbiters) = Crew::hire(shards);
         crew.pool = Some(pool.clone());
         let launch = Launch {
-            links,
-            clock,
-            entropy,
+            issuer,
+            commissions,
             crew,
             listener,
             bridge,
@@ -294,9 +307,8 @@ fn given_up(why: &str) -> Result<(), RunError> {
 
 /// What a tree is launched with.
 struct Launch {
-    links: Links,
-    clock: Clock,
-    entropy: Entropy,
+    issuer: Issuer,
+    commissions: Commissions,
     crew: Crew,
     listener: Option<TcpListener>,
     bridge: Option<Bridge>,
@@ -319,22 +331,20 @@ impl Launch {
             return Err(StartError::DuplicateName(twice.name().to_owned()));
         }
         let Self {
-            links:
-                Links {
-                    client,
-                    events,
-                    address,
-                    requests,
-                    leader,
+            issuer:
+                Issuer {
+                    links,
+                    clock,
+                    entropy,
+                    accounts,
                 },
-            clock,
-            entropy,
+            commissions,
             crew,
             listener,
             bridge,
         } = self;
+        let client = commissions.reader().clone();
         let telemetry = Telemetry::default();
-        let recorder = Recorder::new(clock.clone(), entropy.clone());
         let closing = Closing::default();
         let shared = SharedInformers::new(
             client.clone(),
@@ -346,11 +356,9 @@ impl Launch {
         let roster = Roster::default();
         register_controllers(&roster, &clock, &telemetry.registry)?;
         let yard = Yard {
-            client: client.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
             crew: crew.clone(),
-            recorder: recorder.clone(),
             roster: roster.clone(),
             informers: Informers::new(shared.clone(), options.namespaces),
             defaults: Defaults {
@@ -367,27 +375,34 @@ impl Launch {
             yard: Mutex::new(yard),
             berths: Berths::default(),
             muster: Muster::default(),
-            leadership: leader.as_ref().map(|leader| leader.leadership.clone()),
+            commissions: commissions.clone(),
             clock: clock.clone(),
         });
-        deck.assemble_all(controllers)?;
+        deck.assemble_all(controllers).await?;
         let controllers = deck.muster.clone();
-        if let Some(Leader { leadership, .. }) = &leader {
-            let (led, recording) = (controllers.clone(), recorder.clone());
-            leadership.follow(move |role| {
-                led.play(role);
-                match role {
-                    Role::Standby => recording.stand_by(),
-                    Role::Leader(_) => recording.lead(),
-                }
-            });
-            let (stuck, boot) = (leadership.clone(), clock.clone());
-            telemetry
-                .live
-                .add("lease", move || stuck.check(boot.boot()));
-            register_leadership(leadership, &telemetry.registry)?;
+        let leases = Leases::new(&commissions, &controllers);
+        if options.leader.is_some() {
+            let (stuck, boot) = (leases.clone(), clock.clone());
+            telemetry.live.add_all(move || stuck.check(boot.boot()));
+            register_leadership(&leases, &telemetry.registry)?;
         }
-        let connection = Connection::new(&address);
+        let keepers = commissions.shared().map(|commission| {
+            if let Some(leadership) = commission.leadership() {
+                let (led, recorder) = (controllers.clone(), commission.recorder.clone());
+                leadership.follow(move |role| {
+                    led.play(role);
+                    recorder.play(role);
+                });
+            }
+            let (worked, informed) = (controllers.clone(), shared.clone());
+            Keepers {
+                commission: commission.clone(),
+                catch_up: catch_up(move || informed.cores(), clock.clone()),
+                busy: Arc::new(move || worked.is_busy()),
+                crew: crew.clone(),
+            }
+        });
+        let connection = Connection::new(&links.address);
         let reached = connection.clone();
         telemetry.ready.add("api-server", move || reached.check());
         let scraped = shared.clone();
@@ -397,22 +412,18 @@ impl Launch {
         telemetry.ready.add_all(checks);
         let checked = controllers.clone();
         telemetry.ready.add_all(move || checked.check());
-        register_recorder(&recorder, &telemetry.registry)?;
-        register_requests(&requests, &telemetry.registry)?;
+        register_recorder(&accounts, &telemetry.registry)?;
+        register_requests(&links.requests, &telemetry.registry)?;
         let parts = Parts {
             client,
-            events,
-            leader: leader.clone(),
-            controllers: controllers.clone(),
+            keepers,
             berths: deck.berths.clone(),
             telemetry: telemetry.clone(),
-            recorder,
             connection,
             crew,
             informers: shared.clone(),
             listener: listener.map(Arc::new),
             bridge: bridge.clone(),
-            clock: clock.clone(),
         };
         let root = root(parts);
         let tree = Tree::start(
@@ -431,7 +442,7 @@ impl Launch {
             telemetry,
             informers: shared,
             controllers,
-            leadership: leader.map(|leader| leader.leadership),
+            leases,
             dashboard: bridge.as_ref().map(Bridge::address),
         };
         if let Some(bridge) = &bridge {

@@ -7,14 +7,14 @@ use boatswain_supervision::{Clock, Exit, StillRunning, Tree, TreeSnapshot};
 use prometheus::TextEncoder;
 
 use crate::{
-    controllers::{Controllers, Deck, Muster},
+    controllers::{Controllers, Deck, Leases, Muster},
     dispatch::{Closing, ControllerHandle, ParkedKey},
     error::{RunError, StartError},
-    leader::{Leadership, LeaseStatus},
+    leader::LeaseStatus,
     telemetry::Telemetry,
 };
 
-/// Time beyond the grace period for what is not a reconcile to end.
+/// Time beyond the grace period for what is not a reconcile to end, for each lease.
 const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 /// Time for cancelled reconciles on the pool to come to an await.
@@ -28,7 +28,7 @@ pub struct Observer {
     pub(crate) telemetry: Telemetry,
     pub(crate) informers: SharedInformers,
     pub(crate) controllers: Muster,
-    pub(crate) leadership: Option<Leadership>,
+    pub(crate) leases: Leases,
     pub(crate) dashboard: Option<SocketAddr>,
 }
 
@@ -49,9 +49,15 @@ impl Observer {
         controller.map_or_else(Vec::new, |controller| controller.parked())
     }
 
-    /// What is known of the lease that replicas are elected by; `None` where none are.
+    /// What is known of the lease that replicas are elected by; `None` where none are, or each controller has a [lease](Self::leases) of its own.
     pub fn lease(&self) -> Option<LeaseStatus> {
-        self.leadership.as_ref().map(Leadership::status)
+        let mut leases = self.leases().into_iter();
+        leases.find(|lease| lease.controller.is_none())
+    }
+
+    /// What is known of every lease that replicas are elected by: one for all controllers, or one for each that there is.
+    pub fn leases(&self) -> Vec<LeaseStatus> {
+        self.leases.status()
     }
 
     /// Where the dashboard is served; `None` where it is not.
@@ -158,7 +164,10 @@ impl Running {
     /// Dropping the future kills what has not stopped by then.
     pub async fn stop(self) -> Result<(), StillRunning> {
         self.closing.begin(self.observer.clock.now() + self.grace);
-        self.tree.stop(self.grace + STOP_MARGIN).await?;
+        // one after the other they write what was said and give their leases back
+        let leases = u32::try_from(self.observer.leases().len()).unwrap_or(u32::MAX);
+        let margin = STOP_MARGIN.saturating_mul(leases.max(1));
+        self.tree.stop(self.grace + margin).await?;
         wait_offloaded(&self.observer.controllers(), &self.observer.clock).await
     }
 

@@ -5,8 +5,8 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use boatswain::{
-    Clock, Context, Controller, Manager, Observer, Options, Outcome, Reconciler, Runnable, Running,
-    testing::assert_clean,
+    Clock, Context, Controller, LeaderOptions, Manager, Observer, Options, Outcome, Reconciler,
+    Runnable, Running, testing::assert_clean,
 };
 use boatswain_apisim::ApiSim;
 use boatswain_supervision::testing;
@@ -75,12 +75,12 @@ fn resident() -> usize {
     number.unwrap_or(0) * 1024
 }
 
-async fn cycles(running: &Running, clock: &Clock, count: usize) {
+/// Adds a controller, lets it work for so long, and removes it, so often.
+async fn cycles(running: &Running, clock: &Clock, time: Duration, count: usize) {
     let controllers = running.controllers();
     for _ in 0..count {
         controllers.add(passing()).await.expect("added");
-        // it syncs and runs its keys
-        clock.sleep(Duration::from_secs(2)).await;
+        clock.sleep(time).await;
         controllers.remove("passing").await.expect("removed");
         clock.sleep(Duration::from_secs(1)).await;
     }
@@ -88,6 +88,26 @@ async fn cycles(running: &Running, clock: &Clock, count: usize) {
 
 #[test]
 fn a_thousand_controllers_that_come_and_go_leave_as_much_as_a_hundred() {
+    // it syncs and runs its keys
+    come_and_go(Options::default(), Duration::from_secs(2), [100, 900]);
+}
+
+#[test]
+fn controllers_that_come_and_go_with_leases_of_their_own_leave_nothing() {
+    let leader = LeaderOptions {
+        per_controller: true,
+        ..LeaderOptions::default()
+    };
+    let options = Options {
+        leader: Some(leader),
+        ..Options::default()
+    };
+    // who leads another waits for a retry period before
+    come_and_go(options, Duration::from_secs(5), [50, 200]);
+}
+
+/// What there is after the first cycles is what there is after all.
+fn come_and_go(of_manager: Options, time: Duration, [some, more]: [usize; 2]) {
     testing::run(7, |options| async move {
         let server = ApiSim::new(boatswain_apisim::Options {
             audit_limit: 100,
@@ -95,22 +115,22 @@ fn a_thousand_controllers_that_come_and_go_leave_as_much_as_a_hundred() {
         });
         let client = kube::Client::new(server.service(), "default");
         let first = Controller::<Secret>::named("first").reconciler(|_| Idler);
-        let manager = Manager::new(Options::default()).with(first);
+        let manager = Manager::new(of_manager).with(first);
         let started = manager.start(client, options.clock.clone(), options.entropy.clone());
         let running = started.await.expect("started");
         let observer = running.observer().clone();
         // what happens only now and then has a series from its first time on, such as the end of a watch
         options.clock.sleep(Duration::from_secs(3600)).await;
-        cycles(&running, &options.clock, 100).await;
-        let hundred = Left::of(&observer);
-        cycles(&running, &options.clock, 900).await;
-        let thousand = Left::of(&observer);
-        println!("{hundred:?}\n{thousand:?}");
+        cycles(&running, &options.clock, time, some).await;
+        let before = Left::of(&observer);
+        cycles(&running, &options.clock, time, more).await;
+        let after = Left::of(&observer);
+        println!("{before:?}\n{after:?}");
         let countable = |left: &Left| [left.nodes, left.tasks, left.series, left.informers];
-        assert_eq!(countable(&hundred), countable(&thousand));
-        assert!(hundred.resident > 0);
-        let grown = thousand.resident.saturating_sub(hundred.resident);
-        assert!(grown < 4 << 20, "{grown} bytes for 900 controllers");
+        assert_eq!(countable(&before), countable(&after));
+        assert!(before.resident > 0);
+        let grown = after.resident.saturating_sub(before.resident);
+        assert!(grown < 4 << 20, "{grown} bytes for {more} controllers");
         running.stop().await.expect("stopped");
         assert_clean(&observer);
     });

@@ -92,7 +92,7 @@ function entitle() {
 /** Where a trouble is to be seen. */
 function place(trouble) {
   if (trouble.id.startsWith("parked:")) return "#/parked";
-  if (trouble.id.startsWith("informer:") || trouble.id.startsWith("unreadable:") || trouble.id === "lease") return "#/informers";
+  if (trouble.id.startsWith("informer:") || trouble.id.startsWith("unreadable:") || trouble.id.split(":")[0] === "lease") return "#/informers";
   if (trouble.id.startsWith("errors:")) return "#/keys?state=top:failing";
   if (trouble.id.startsWith("queue:")) return "#/controllers";
   if (trouble.id.startsWith("run:")) return "#/keys?state=running";

@@ -92,7 +92,7 @@ export function show() {
   keyed($("view-controllers"), seen.controllers, (one) => one.name, make, update);
 }
 
-/** Informers and the lease. */
+/** Informers and leases. */
 export function showInformers() {
   const view = $("view-informers");
   if (!seen || marked(view)) return;
@@ -106,11 +106,12 @@ export function showInformers() {
     h("td", null, informer.last_contact_ms === null ? "never" : `${coarse(informer.last_contact_ms)} ago`),
     h("td", null, Object.entries(informer.relists).map(([reason, n]) => `${reason.replaceAll("_", " ")} ${count(n)}`).join(", ")),
     h("td", { class: "mono" }, informer.low_water ?? ""));
-  const lease = seen.lease;
+  const leadership = (lease) => h("div", { class: "card controller" }, h("h2", null, lease.controller ? `Leadership of ${lease.controller}` : "Leadership"), facts([
+    ["Here", lease.leads ? "this process leads" : "this process stands by"], ["Lease", lease.name], ["We are", lease.identity], ["Holder", lease.holder ?? "nobody, or not seen yet"],
+    ["Changed hands", count(lease.transitions)], ["Last renewal took", lease.renewal_ms === null ? "" : span(lease.renewal_ms)], ["Trouble", lease.error],
+  ]));
+  const none = () => h("div", { class: "card controller" }, h("h2", null, "Leadership"), h("p", { class: "muted" }, "No lease: every process works for itself (--leader-elect changes that)."));
   view.replaceChildren(
     h("div", { class: "card scroll" }, h("h2", null, "Informers"), h("table", null, h("thead", null, h("tr", null, head.map((name, i) => h("th", { scope: "col", class: i === 2 || i === 3 ? "num" : null }, name)))), h("tbody", null, seen.informers.map(row)))),
-    h("div", { class: "card controller" }, h("h2", null, "Leadership"), lease ? facts([
-      ["Here", lease.leads ? "this process leads" : "this process stands by"], ["We are", lease.identity], ["Holder", lease.holder ?? "nobody, or not seen yet"],
-      ["Changed hands", count(lease.transitions)], ["Last renewal took", lease.renewal_ms === null ? "" : span(lease.renewal_ms)], ["Trouble", lease.error],
-    ]) : h("p", { class: "muted" }, "No lease: every process works for itself (--leader-elect changes that).")));
+    ...(seen.leases.length ? seen.leases.map(leadership) : [none()]));
 }

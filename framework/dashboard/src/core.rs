@@ -138,7 +138,7 @@ impl Dashboard {
             events: events.iter().cloned().collect(),
             controllers,
             informers: source.informers(),
-            lease: source.lease(),
+            leases: source.leases(),
         };
         overview.health = judge(&overview, source.unready(), history, memory);
         drop(state);

@@ -114,15 +114,14 @@ pub(crate) fn judge(
     for one in &seen.controllers {
         controller(&mut found, one, history.lately(&one.name, LATELY));
     }
-    if let Some(lease) = &seen.lease
-        && let Some(error) = &lease.error
-    {
-        found.add(
-            Level::Warning,
-            "lease".into(),
-            "the lease cannot be renewed",
-            error,
-        );
+    for lease in &seen.leases {
+        let Some(error) = &lease.error else { continue };
+        let (id, which) = match &lease.controller {
+            Some(name) => (format!("lease:{name}"), format!("the lease of {name}")),
+            None => ("lease".into(), "the lease".into()),
+        };
+        let what = format!("{which} cannot be renewed");
+        found.add(Level::Warning, id, what, error);
     }
     for (name, why) in unready {
         let id = format!("ready:{name}");

@@ -25,8 +25,8 @@ pub trait Source: Send + Sync + 'static {
     /// The informers.
     fn informers(&self) -> Vec<InformerView>;
 
-    /// The lease, where replicas are elected.
-    fn lease(&self) -> Option<LeaseView>;
+    /// The leases, where replicas are elected.
+    fn leases(&self) -> Vec<LeaseView>;
 
     /// What is not ready, by name, with why. What informers say of themselves need not be repeated.
     fn unready(&self) -> Vec<(String, String)>;

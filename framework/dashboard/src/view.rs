@@ -24,8 +24,8 @@ pub struct Overview {
     pub controllers: Vec<ControllerView>,
     /// The informers.
     pub informers: Vec<InformerView>,
-    /// The lease, where replicas are elected.
-    pub lease: Option<LeaseView>,
+    /// The leases, where replicas are elected: one for all controllers, or one for each.
+    pub leases: Vec<LeaseView>,
 }
 
 /// The process that is looked at.
@@ -265,6 +265,10 @@ pub struct InformerView {
 /// A lease that replicas are elected by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseView {
+    /// Its name.
+    pub name: String,
+    /// The controller that it is for; for all where absent.
+    pub controller: Option<String>,
     /// Who we are.
     pub identity: String,
     /// Who holds it.

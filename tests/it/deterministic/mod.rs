@@ -10,6 +10,7 @@ mod guarantees;
 mod isolation;
 mod leadership;
 mod lessons;
+mod own_leases;
 mod parking;
 mod pauses;
 mod predicates;

@@ -10,6 +10,7 @@ pub(crate) mod processes;
 pub(crate) mod replicas;
 pub(crate) mod rights;
 pub(crate) mod scaling;
+pub(crate) mod sharing;
 pub(crate) mod writing;
 
 /// Makes a test of each scenario: those that share a server get `$shared`, those that hurt it a `$fresh` one of their own, or `$lent` one that they
@@ -47,6 +48,8 @@ macro_rules! tests {
             a_rolling_restart_under_load_loses_nothing_and_logs_no_error,
             machines_that_have_run_for_different_times_follow_each_other,
             a_rival_whose_clock_is_hours_off_is_left_alone_as_long_as_it_renews);
+        scenarios::tests!(@each $shared; sharing:
+            of_two_controllers_with_a_lease_each_one_goes_on_whatever_happens_to_the_other);
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
             the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named,

@@ -1,5 +1,6 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
+use k8s_openapi::api::apps::v1::Deployment;
 use packaging::{Install, minor};
 use serde_json::{Value, json};
 
@@ -214,4 +215,46 @@ fn the_folders_for_kustomize_and_helm_are_current() {
             );
         }
     }
+}
+
+#[test]
+fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() {
+    let fleet = Program {
+        lease_per_controller: true,
+        controllers: || vec![controller(), other()],
+        ..PROGRAM
+    };
+    let documents = parsed(&fleet.manifests(&install()).expect("manifests"));
+    let roles = of_kind(&documents, "Role");
+    let rules: Vec<_> = roles.iter().flat_map(|role| rules(role)).collect();
+    for lease in [
+        "podautoscaler-leader-podautoscaler",
+        "podautoscaler-leader-other",
+    ] {
+        let rule = format!("coordination.k8s.io leases {lease}: get update");
+        assert!(rules.contains(&rule), "{rules:?}");
+    }
+    let deployment = of_kind(&documents, "Deployment")[0];
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    let args: Vec<_> = args.as_array().into_iter().flatten().collect();
+    assert!(args.contains(&&json!("--lease-per-controller")), "{args:?}");
+}
+
+/// Another controller.
+fn other() -> boatswain::Runnable {
+    struct Idler;
+
+    impl boatswain::Reconciler<Deployment> for Idler {
+        type Error = std::convert::Infallible;
+
+        async fn reconcile(
+            &self,
+            _: std::sync::Arc<Deployment>,
+            _: &boatswain::Context,
+        ) -> Result<boatswain::Outcome, Self::Error> {
+            Ok(boatswain::Outcome::Done)
+        }
+    }
+
+    boatswain::Controller::<Deployment>::named("other").reconciler(|_| Idler)
 }

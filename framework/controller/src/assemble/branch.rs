@@ -9,6 +9,7 @@ use boatswain_supervision::{
 use crate::{
     crew::Watch,
     dispatch::{Desk, Desks, DispatchCore, InFlight, LimiterActor, Shard, Worker},
+    manager::Keepers,
     trigger::{Feed, SourceActor, Spring, Trigger},
 };
 
@@ -18,6 +19,8 @@ pub(crate) type Branch = Arc<dyn Fn() -> SupervisorSpec + Send + Sync>;
 /// What outlives the actors of a controller and is handed to each of their incarnations.
 #[derive(Clone)]
 pub(super) struct Hold {
+    /// Where it has a commission of its own.
+    pub(super) keepers: Option<Keepers>,
     pub(super) core: Arc<DispatchCore>,
     pub(super) desks: Desks,
     pub(super) in_flight: InFlight,
@@ -27,9 +30,10 @@ pub(super) struct Hold {
     pub(super) grace: Duration,
 }
 
-/// Limiter, workers, shards, triggers. They stop in reverse: intake first, running reconciles last.
+/// Those who keep a lease of its own, limiter, workers, shards, triggers. They stop in reverse: intake first, then running reconciles, and its lease last.
 pub(super) fn branch(
     Hold {
+        keepers,
         core,
         desks,
         in_flight,
@@ -55,6 +59,9 @@ pub(super) fn branch(
             children
                 .link()
                 .report("caches", move || caches.cache_troubles().into());
+            if let Some(keepers) = &keepers {
+                keepers.add_to(children);
+            }
             let limiter = Mailbox::<LimiterActor>::new();
             let (own, known) = (limiter.address(), desks.clone());
             children.add(ChildSpec::actor("limiter", limiter, move |link: &Link| {

@@ -21,6 +21,7 @@ use crate::{
 pub struct Wiring<'a> {
     pub(super) yard: &'a mut Yard,
     pub(super) controller: String,
+    pub(super) client: kube::Client,
     /// What the controller watches; first what it reconciles.
     pub(super) watched: Vec<Selection>,
     pub(super) read: BTreeMap<Selection, View>,
@@ -109,16 +110,13 @@ impl Wiring<'_> {
 
     /// Reads objects of kind `K` from the server itself, for the rare case that the cache is not enough.
     pub fn live<K: Watchable>(&self) -> Live<K> {
-        Live::new(
-            self.yard.client.clone(),
-            Kind::of::<K>(),
-            self.yard.clock.clone(),
-        )
+        let clock = self.yard.clock.clone();
+        Live::new(self.client.clone(), Kind::of::<K>(), clock)
     }
 
     /// The client, for reconcilers that keep one. [`Context`](crate::Context) has it too.
     pub fn client(&self) -> kube::Client {
-        self.yard.client.clone()
+        self.client.clone()
     }
 
     pub(crate) fn departed(&self) -> Departed {

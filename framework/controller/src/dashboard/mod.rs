@@ -106,8 +106,9 @@ impl Source for Lookout {
             .collect()
     }
 
-    fn lease(&self) -> Option<LeaseView> {
-        self.observer().lease().map(views::lease)
+    fn leases(&self) -> Vec<LeaseView> {
+        let leases = self.observer().leases().into_iter();
+        leases.map(views::lease).collect()
     }
 
     fn unready(&self) -> Vec<(String, String)> {

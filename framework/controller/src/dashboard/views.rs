@@ -129,6 +129,8 @@ pub(super) fn informer(selection: &Selection, status: InformerStatus) -> Informe
 
 pub(super) fn lease(status: LeaseStatus) -> LeaseView {
     LeaseView {
+        name: status.name,
+        controller: status.controller,
         identity: status.identity,
         holder: status.holder,
         leads: status.leads,

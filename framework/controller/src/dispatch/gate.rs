@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use boatswain_cache::View;
+use boatswain_cache::{InformerCore, View};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -130,6 +130,15 @@ impl Gate {
         self.0.caches.upgrade().unwrap_or_default()
     }
 
+    /// The informers behind the caches.
+    pub(crate) fn cores(&self) -> Vec<Arc<InformerCore>> {
+        let caches = self.caches();
+        caches
+            .iter()
+            .flat_map(|view| view.cores().to_vec())
+            .collect()
+    }
+
     /// Whether the caches hold, or held once, what a reconciler must see.
     pub(crate) fn is_ready(&self) -> bool {
         let ready = &self.0.ready;
@@ -160,8 +169,7 @@ impl Gate {
         } else if let Some(pause) = self.pause() {
             Some(Shut::Paused(pause))
         } else if !self.is_ready() {
-            let caches = self.caches();
-            let cores = caches.iter().flat_map(|view| view.cores().to_vec());
+            let cores = self.cores().into_iter();
             let missing = cores.filter(|core| !core.synced());
             Some(Shut::NotSynced(
                 missing
@@ -180,9 +188,7 @@ impl Gate {
 
     /// What is wrong with the caches: they have been refused something, or never held the whole state.
     pub(crate) fn cache_troubles(&self) -> Vec<String> {
-        let caches = self.caches();
-        let cores = caches.iter().flat_map(|view| view.cores().to_vec());
-        let troubles = cores.filter_map(|core| {
+        let troubles = self.cores().into_iter().filter_map(|core| {
             let name = crate::informers::name(core.selection());
             match core.degraded() {
                 Some(degraded) => Some(format!("informer {name}: {degraded}")),

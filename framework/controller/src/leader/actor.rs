@@ -6,12 +6,11 @@ use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Running, WrapFuture as _,
 };
 use boatswain_supervision::{Clock, Context, Entropy, Link, supervised};
-use futures::future::BoxFuture;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ObjectReference};
 use kube::{Api, api::PostParams};
 
 use super::{
-    Leadership,
+    CatchUp, Leadership,
     state::{Answer, Change, Step},
 };
 use crate::{
@@ -23,9 +22,11 @@ use crate::{
 pub(crate) struct LeaderActor {
     campaign: Campaign,
     rested: bool,
-    /// Whether anything that was started under the lease still runs.
-    busy: Box<dyn Fn() -> bool>,
+    busy: Busy,
 }
+
+/// Whether anything that was started under the lease still runs.
+pub(crate) type Busy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Clone)]
 struct Campaign {
@@ -37,15 +38,12 @@ struct Campaign {
     catch_up: CatchUp,
 }
 
-/// Brings the caches up to date, in bounded time.
-pub(crate) type CatchUp = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
-
 impl LeaderActor {
     pub(crate) fn new(
         leader: Leader,
         recorder: Recorder,
         catch_up: CatchUp,
-        busy: Box<dyn Fn() -> bool>,
+        busy: Busy,
         link: &Link,
     ) -> Self {
         let Leader { leadership, client } = leader;

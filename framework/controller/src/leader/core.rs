@@ -1,7 +1,10 @@
 //! What outlives every incarnation of the elector's actor: the elector, its fence, and what others may know of it.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -30,6 +33,10 @@ pub struct LeaseOptions {
 /// What is known of a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseStatus {
+    /// The Lease's name.
+    pub name: String,
+    /// The controller that it is for; for all of them where absent.
+    pub controller: Option<String>,
     /// Who we are.
     pub identity: String,
     /// Who held it when it was last seen; nobody, or not seen yet, where absent.
@@ -56,6 +63,26 @@ pub(crate) enum Role {
     Leader(u64),
 }
 
+/// How many leases this process holds, or claims, of those that are to be shared among replicas.
+#[derive(Clone, Default)]
+pub(crate) struct Load(Arc<AtomicU32>);
+
+/// One of the load, as long as it lives.
+struct Share(Load);
+
+impl Share {
+    fn of(load: &Load) -> Self {
+        load.0.fetch_add(1, Relaxed);
+        Self(load.clone())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
 /// One lease, for as long as the process lives.
 #[derive(Clone)]
 pub(crate) struct Leadership(Arc<Inner>);
@@ -64,6 +91,7 @@ struct Inner {
     options: LeaseOptions,
     state: Mutex<State>,
     fence: Fence,
+    load: Load,
     follower: OnceLock<Box<dyn Fn(Role) + Send + Sync>>,
     /// The elector's actor sleeps, and is to look again.
     wake: Notify,
@@ -76,11 +104,15 @@ struct State {
     status: LeaseStatus,
     /// Whether followers have been told of this term.
     announced: bool,
+    /// Its share of the load, while it is held or claimed.
+    share: Option<Share>,
 }
 
 impl Leadership {
-    pub(crate) fn new(options: LeaseOptions) -> Self {
+    /// One of those that make the `load` of this process.
+    pub(crate) fn new(options: LeaseOptions, load: Load) -> Self {
         let status = LeaseStatus {
+            name: options.name.clone(),
             identity: options.identity.clone(),
             ..LeaseStatus::default()
         };
@@ -91,8 +123,10 @@ impl Leadership {
                 elector,
                 status,
                 announced: false,
+                share: None,
             }),
             fence: Fence::default(),
+            load,
             follower: OnceLock::new(),
             wake: Notify::new(),
             gained: Notify::new(),
@@ -162,7 +196,7 @@ impl Leadership {
         self.0.wake.notify_one();
     }
 
-    /// The actor is a new one: what its predecessor had asked for is lost.
+    /// The actor is a new one: what its predecessor had asked for is lost, and if that gave the lease back it is campaigned for again.
     pub(super) fn interrupted(&self) {
         lock(&self.0.state).elector.interrupted();
     }
@@ -189,6 +223,10 @@ impl Leadership {
         }
     }
 
+    fn count(&self, state: &mut State) {
+        state.share.get_or_insert_with(|| Share::of(&self.0.load));
+    }
+
     fn tell(&self, role: Role) {
         if let Some(follower) = self.0.follower.get() {
             follower(role);
@@ -203,10 +241,14 @@ impl Leadership {
         let wall = jiff::Timestamp::try_from(clock.wall()).unwrap_or_default();
         let mut step = Step::Rest;
         let changes = self.change(|state| {
-            let (next, change) = state.elector.step(clock.boot(), wall);
+            let others = self.0.load.0.load(Relaxed) - u32::from(state.share.is_some());
+            let (next, change) = state.elector.step(clock.boot(), wall, others);
             step = next;
             change.into_iter().collect()
         });
+        if matches!(step, Step::Write(..)) {
+            self.count(&mut lock(&self.0.state));
+        }
         (step, changes)
     }
 
@@ -252,6 +294,10 @@ impl Leadership {
         status.holder = elector.holder().map(str::to_owned);
         status.transitions = elector.transitions();
         status.slow_renewals = elector.slow;
+        match leads {
+            true => self.count(&mut state),
+            false => state.share = None,
+        }
         // who has come to lead says so when the caches are up to date
         if led && !leads {
             state.announced = false;

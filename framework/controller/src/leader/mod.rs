@@ -3,6 +3,7 @@
 //! [`state`] decides, [`core`] is what outlives the actor, [`actor`] talks to the server, [`fence`] is what every write passes last.
 
 mod actor;
+mod catch_up;
 mod core;
 mod fence;
 mod names;
@@ -12,13 +13,15 @@ mod terms;
 mod tests;
 
 pub(crate) use self::{
-    actor::{CatchUp, LeaderActor},
-    core::{Leadership, Role},
+    actor::{Busy, LeaderActor},
+    catch_up::{CatchUp, catch_up},
+    core::{Leadership, Load, Role},
     fence::Fence,
-    names::hostname,
+    names::{Election, OwnLeases, hostname},
 };
 pub use self::{
     core::{LeaseOptions, LeaseStatus},
     fence::Fenced,
+    names::LeaseNameError,
     terms::{LeaseTerms, TermsError},
 };

@@ -4,7 +4,7 @@
 //! (client-go's rule; clocks may differ by any offset). (2) Our own lease counts from the *sending* of the last successful renewal. (3) An answer that
 //! did not come may have been given: after it the lease is read before it is written. (4) Whoever reads that another holds the lease leads no more,
 //! whatever its own clock says. (5) A lease is given back only if, read once more, it is still ours. (6) A lease that was deleted is left to whoever held it
-//! for as long as it would have lasted: who finds it gone cannot know when it was renewed last.
+//! for as long as it would have lasted: who finds it gone cannot know when it was renewed last. (7) Of several leases, a free one is left for a while to those who lead fewer.
 
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ use super::LeaseTerms;
 
 /// A moment of the boot clock, which counts time the machine was suspended.
 type Boot = Duration;
+
+/// How often who leads others waits for half a retry period before it claims one more: twice for each of them, and so often at most.
+const YIELDS: u32 = 6;
 
 /// What the elector wants done.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +89,8 @@ pub(super) struct Elector {
     must_read: bool,
     /// When the next try is due.
     due: Boot,
+    /// How often it was left to others who lead fewer, since it was seen to be free.
+    yielded: u32,
     /// Renewals that had to read first.
     pub(super) slow: u64,
 }
@@ -100,6 +105,7 @@ impl Elector {
             deleted: None,
             must_read: true,
             due: Boot::ZERO,
+            yielded: 0,
             slow: 0,
         }
     }
@@ -133,9 +139,12 @@ impl Elector {
         spec.and_then(|spec| spec.lease_transitions).unwrap_or(0)
     }
 
-    /// What is under way is lost with whoever was at it.
+    /// What is under way is lost with whoever was at it. Who had resigned is a candidate again.
     pub(super) fn interrupted(&mut self) {
         self.must_read = true;
+        if matches!(self.standing, Standing::Resigning | Standing::Resigned) {
+            self.standing = Standing::Candidate;
+        }
     }
 
     /// Gives the lease back; the fence is closed from here on.
@@ -150,10 +159,18 @@ impl Elector {
         };
     }
 
-    /// What is to be done now. `wall` is what people will read in the lease.
-    pub(super) fn step(&mut self, now: Boot, wall: Timestamp) -> (Step, Option<Change>) {
+    /// What is to be done now. `wall` is what people will read in the lease, `load` how many others this process leads.
+    pub(super) fn step(&mut self, now: Boot, wall: Timestamp, load: u32) -> (Step, Option<Change>) {
         let change = self.expire(now);
-        (self.next(now, wall), change)
+        let step = self.next(now, wall);
+        let claims = self.standing == Standing::Candidate && matches!(step, Step::Write(..));
+        if claims && self.yielded < load.saturating_mul(2).min(YIELDS) {
+            self.yielded += 1;
+            self.must_read = true;
+            self.due = now + self.terms.retry / 2;
+            return (Step::Wait(self.due), change);
+        }
+        (step, change)
     }
 
     /// A leader that could not renew in time is none any more.
@@ -330,6 +347,7 @@ impl Elector {
                 }
                 self.due = sent + self.terms.retry;
                 if !self.leads() {
+                    self.yielded = 0;
                     changes.push(Change::Gained);
                 }
                 self.standing = Standing::Leader { renewed: sent };
@@ -379,6 +397,7 @@ impl Elector {
         match self.others() {
             Some(over) if now < over => {
                 self.must_read = true;
+                self.yielded = 0;
                 // a renewal is seen within 0.8 periods and followed within 0.1: takeover takes no longer than the duration and one period
                 let retry = self.terms.retry;
                 let soon = now + retry.mul_f64(0.6 + 0.2 * chance);

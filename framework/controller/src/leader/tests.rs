@@ -19,7 +19,10 @@ use kube::{
 };
 
 use super::*;
-use crate::{manager::Leader, recorder::Recorder};
+use crate::{
+    manager::Leader,
+    recorder::{Accounts, Recorder},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -53,12 +56,13 @@ impl Stage {
     }
 
     async fn replica_in(&self, namespace: &str, identity: &str) -> Replica {
-        let leadership = Leadership::new(LeaseOptions {
+        let lease = LeaseOptions {
             name: "crew".into(),
             namespace: namespace.into(),
             identity: identity.into(),
             terms: LeaseTerms::default(),
-        });
+        };
+        let leadership = Leadership::new(lease, Load::default());
         let busy = Arc::new(AtomicBool::new(false));
         let (led, client, works) = (leadership.clone(), self.client(), busy.clone());
         let root = SupervisorSpec::new("root", Strategy::OneForOne).children(
@@ -70,9 +74,10 @@ impl Stage {
                 let works = works.clone();
                 let make = move |link: &Link| {
                     let works = works.clone();
-                    let busy = Box::new(move || works.load(Relaxed));
+                    let busy = Arc::new(move || works.load(Relaxed));
                     let catch_up: CatchUp = Arc::new(|| Box::pin(std::future::ready(())));
-                    let recorder = Recorder::new(link.clock().clone(), link.entropy().clone());
+                    let (clock, entropy) = (link.clock().clone(), link.entropy().clone());
+                    let recorder = Recorder::new(clock, entropy, &Accounts::default());
                     LeaderActor::new(leader.clone(), recorder, catch_up, busy, link)
                 };
                 root.add(ChildSpec::actor("lease", Mailbox::new(), make));

@@ -95,6 +95,10 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "NS", value_parser = namespace, env = "BOATSWAIN_LEASE_NAMESPACE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_namespace: Option<String>,
+    /// Give each controller a Lease of its own, named after the other one and the controller, so that replicas share the work [default: one Lease for all]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEASE_PER_CONTROLLER")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_per_controller: Option<bool>,
     /// How long others leave the lease alone after it was renewed, in whole seconds [default: 15s]
     #[arg(long, value_name = "TIME", env = "BOATSWAIN_LEASE_DURATION")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,6 +213,7 @@ impl ManagerArgs {
             leader_elect: self.leader_elect.or(below.leader_elect),
             lease_name: self.lease_name.or(below.lease_name),
             lease_namespace: self.lease_namespace.or(below.lease_namespace),
+            lease_per_controller: self.lease_per_controller.or(below.lease_per_controller),
             lease_duration: self.lease_duration.or(below.lease_duration),
             renew_deadline: self.renew_deadline.or(below.renew_deadline),
             retry_period: self.retry_period.or(below.retry_period),
@@ -245,6 +250,7 @@ impl ManagerArgs {
             qps: Some(limits.qps),
             burst: Some(limits.burst),
             leader_elect: Some(false),
+            lease_per_controller: elects.then_some(false),
             lease_duration: of_lease(terms.duration),
             renew_deadline: of_lease(terms.deadline),
             retry_period: of_lease(terms.retry),
@@ -273,6 +279,10 @@ impl ManagerArgs {
             let said = [
                 ("lease-name", self.lease_name.is_some()),
                 ("lease-namespace", self.lease_namespace.is_some()),
+                (
+                    "lease-per-controller",
+                    self.lease_per_controller == Some(true),
+                ),
                 ("lease-duration", self.lease_duration.is_some()),
                 ("renew-deadline", self.renew_deadline.is_some()),
                 ("retry-period", self.retry_period.is_some()),
@@ -298,6 +308,7 @@ impl ManagerArgs {
         Ok(Some(LeaderOptions {
             name: self.lease_name.clone(),
             namespace: self.lease_namespace.clone(),
+            per_controller: self.lease_per_controller == Some(true),
             terms: terms.validate()?,
         }))
     }

@@ -69,6 +69,12 @@ pub struct LeaderOptions {
     pub name: Option<String>,
     /// The namespace of the Lease: by default the pod's own, and `kube-system` outside of a cluster.
     pub namespace: Option<String>,
+    /// Whether each controller has a lease of its own, called as above with `-` and the controller's name after it, so that replicas share the work. By
+    /// default one lease is for all.
+    ///
+    /// Each controller then comes to lead, is demoted and is fenced alone, in its writes and its Events. Nothing keeps the work even: a replica that leads
+    /// controllers goes on leading them, also when another has come that leads none.
+    pub per_controller: bool,
     /// How long the lease lasts and how often it is renewed.
     pub terms: LeaseTerms,
 }

@@ -136,11 +136,28 @@ fn an_election_is_asked_for_in_one_word() {
         leader(&["--lease-name", "x"]),
         Err(OptionsError::NoElection("lease-name"))
     ));
+    let error = leader(&["--lease-per-controller"]).unwrap_err();
+    assert!(matches!(
+        error,
+        OptionsError::NoElection("lease-per-controller")
+    ));
     let error = leader(&["--leader-elect", "--renew-deadline", "14s"]).unwrap_err();
     assert!(matches!(
         error,
         OptionsError::Terms(TermsError::Deadline { .. })
     ));
+}
+
+#[test]
+fn a_lease_per_controller_is_asked_for_by_flag_or_file_and_printed() {
+    let file = file(".yaml", "leader-elect: true\nlease-per-controller: true\n");
+    let each = |words: &[&str]| with_config(words, &file).unwrap().leader.unwrap();
+    assert!(each(&[]).per_controller);
+    assert!(!each(&["--lease-per-controller=false"]).per_controller);
+    let text = args(&["--leader-elect", "--lease-per-controller"]).to_yaml();
+    assert!(text.unwrap().contains("lease-per-controller: true"));
+    let text = args(&["--leader-elect"]).to_yaml();
+    assert!(text.unwrap().contains("lease-per-controller: false"));
 }
 
 #[test]

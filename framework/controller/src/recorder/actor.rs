@@ -35,7 +35,7 @@ pub(crate) struct RecorderActor {
 impl RecorderActor {
     pub(crate) fn new(recorder: Recorder, client: kube::Client, link: &Link) -> Self {
         let seen = recorder.clone();
-        link.report("waiting", move || seen.view().waiting.into());
+        link.report("waiting", move || seen.waiting().into());
         Self {
             recorder,
             client,

@@ -73,6 +73,25 @@ impl Counts {
         self.dropped[why as usize] += notes;
     }
 
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            notes,
+            repeated,
+            created,
+            patched,
+            retries,
+            dropped,
+        } = other;
+        self.notes += notes;
+        self.repeated += repeated;
+        self.created += created;
+        self.patched += patched;
+        self.retries += retries;
+        for (sum, other) in self.dropped.iter_mut().zip(dropped) {
+            *sum += other;
+        }
+    }
+
     /// Notes that never reached the server, by reason.
     pub(crate) fn drops(&self) -> impl Iterator<Item = (Dropped, u64)> {
         Dropped::ALL.into_iter().zip(self.dropped)

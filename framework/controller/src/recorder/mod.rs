@@ -3,6 +3,7 @@
 //! Whoever has something to tell leaves a [`Note`] and goes on; one actor writes what comes of it as `events.k8s.io/v1` Events. What repeats itself raises
 //! the count of an Event instead of making another.
 
+mod accounts;
 mod actor;
 mod answer;
 mod counts;
@@ -12,6 +13,7 @@ mod state;
 
 use std::sync::{Arc, Mutex};
 
+pub(crate) use accounts::Accounts;
 pub(crate) use actor::RecorderActor;
 use answer::{Answer, GivenUp};
 use boatswain_supervision::{Clock, Entropy};
@@ -21,15 +23,19 @@ pub(crate) use note::Severity;
 use state::{Next, State};
 use tokio::sync::Notify;
 
-use crate::{leader::hostname, sync::lock};
+use crate::{
+    leader::{Role, hostname},
+    sync::lock,
+};
 
-/// The way into the recorder, with all that it knows: it outlives every incarnation of the actor that writes.
+/// The way into a recorder, with all that it knows: it outlives every incarnation of the actor that writes.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Inner>);
 
 struct Inner {
     /// Nothing is awaited, and no code of a user's runs, while it is locked.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    accounts: Accounts,
     wake: Notify,
     clock: Clock,
     entropy: Entropy,
@@ -46,11 +52,14 @@ pub(crate) struct RecorderView {
 }
 
 impl Recorder {
-    pub(crate) fn new(clock: Clock, entropy: Entropy) -> Self {
+    pub(crate) fn new(clock: Clock, entropy: Entropy, accounts: &Accounts) -> Self {
         // 32 bits: names stay short
         let state = State::new(hostname(), entropy.next() >> 32);
+        let state = Arc::new(Mutex::new(state));
+        accounts.open(&state);
         Self(Arc::new(Inner {
-            state: Mutex::new(state),
+            state,
+            accounts: accounts.clone(),
             wake: Notify::new(),
             clock,
             entropy,
@@ -67,23 +76,21 @@ impl Recorder {
         }
     }
 
+    /// Whether this process leads, or does not, or not any more: then nothing more is told of what it did.
+    pub(crate) fn play(&self, role: Role) {
+        match role {
+            Role::Standby => lock(&self.0.state).stand_by(),
+            Role::Leader(_) => self.lead(),
+        }
+    }
+
     /// This process leads.
     pub(crate) fn lead(&self) {
         lock(&self.0.state).lead();
     }
 
-    /// This process does not lead, or not any more: nothing more is told of what it did.
-    pub(crate) fn stand_by(&self) {
-        lock(&self.0.state).stand_by();
-    }
-
-    pub(crate) fn view(&self) -> RecorderView {
-        let state = lock(&self.0.state);
-        RecorderView {
-            counts: state.counts,
-            waiting: state.waiting(),
-            series: state.series(),
-        }
+    fn waiting(&self) -> usize {
+        lock(&self.0.state).waiting()
     }
 
     fn next(&self) -> Next {
@@ -113,5 +120,11 @@ impl Recorder {
         } else {
             0
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.accounts.close(&self.state);
     }
 }

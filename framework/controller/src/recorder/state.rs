@@ -53,17 +53,11 @@ pub(super) struct State {
     next: u64,
     /// Where the server wants Events about objects without a namespace.
     nowhere: &'static str,
-    phase: Phase,
-    pub(super) counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
     /// Another process works.
-    Standby,
-    Open,
+    standby: bool,
     /// What is known is still written.
-    Closing,
+    closing: bool,
+    pub(super) counts: Counts,
 }
 
 struct Series {
@@ -127,7 +121,8 @@ impl State {
             spam: Spam::default(),
             next: salt,
             nowhere: NOWHERE,
-            phase: Phase::Open,
+            standby: false,
+            closing: false,
             counts: Counts::default(),
         }
     }
@@ -141,7 +136,7 @@ impl State {
         now: Instant,
     ) -> bool {
         self.counts.notes += 1;
-        if self.phase == Phase::Standby {
+        if self.standby {
             self.counts.dropped(Dropped::Standby, 1);
             return false;
         }
@@ -219,7 +214,7 @@ impl State {
 
     fn rest(&self) -> Next {
         match self.resting.first() {
-            _ if self.phase == Phase::Closing => Next::Over,
+            _ if self.closing => Next::Over,
             Some((until, _)) => Next::At(*until),
             None => Next::Nothing,
         }
@@ -227,9 +222,8 @@ impl State {
 
     /// Those whose rest is over are written, if there is something to write, and forgotten if not.
     fn wake(&mut self, now: Instant) {
-        let closing = self.phase == Phase::Closing;
         while let Some((until, number)) = self.resting.first().copied()
-            && (until <= now || closing)
+            && (until <= now || self.closing)
         {
             self.resting.pop_first();
             let Some(series) = self.series.get_mut(&number) else {
@@ -374,7 +368,7 @@ impl State {
 
     /// While closing there is no time to be polite.
     fn hurry(&mut self, now: Instant) {
-        if self.phase == Phase::Closing
+        if self.closing
             && let Some(until) = &mut self.paused_until
         {
             *until = (*until).min(now + LAST_PAUSE);
@@ -383,19 +377,17 @@ impl State {
 
     /// From here on what is known is written, whatever rests.
     pub(super) fn close(&mut self, now: Instant) {
-        self.phase = Phase::Closing;
+        self.closing = true;
         self.hurry(now);
     }
 
     /// Whoever writes has begun (again).
     pub(super) fn open(&mut self) {
-        if self.phase == Phase::Closing {
-            self.phase = Phase::Open;
-        }
+        self.closing = false;
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        self.phase == Phase::Closing
+        self.closing
     }
 
     /// There is no time left. Says how many notes are not written.
@@ -407,14 +399,12 @@ impl State {
     pub(super) fn stand_by(&mut self) {
         self.drop_all(Dropped::Standby);
         self.spam.clear();
-        self.phase = Phase::Standby;
+        self.standby = true;
     }
 
     /// This process works.
     pub(super) fn lead(&mut self) {
-        if self.phase == Phase::Standby {
-            self.phase = Phase::Open;
-        }
+        self.standby = false;
     }
 
     /// Events that wait to be written.

@@ -2,7 +2,7 @@
 
 use prometheus::Registry;
 
-use crate::recorder::{Recorder, RecorderView};
+use crate::recorder::{Accounts, RecorderView};
 
 mod controllers;
 mod families;
@@ -20,12 +20,12 @@ pub(crate) use requests::register_requests;
 
 /// Registers what became of Events.
 pub(crate) fn register_recorder(
-    recorder: &Recorder,
+    accounts: &Accounts,
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
-    let recorder = recorder.clone();
+    let accounts = accounts.clone();
     registry.register(Box::new(Scraped::new(recorder_families, move || {
-        recorder.view()
+        accounts.view()
     })?))
 }
 

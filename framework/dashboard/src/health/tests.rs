@@ -2,7 +2,7 @@ use boatswain_supervision::TreeSnapshot;
 use serde_json::json;
 
 use super::*;
-use crate::view::{InformerView, ShutView};
+use crate::view::{InformerView, LeaseView, ShutView};
 
 fn actor(path: &str, state: serde_json::Value) -> serde_json::Value {
     json!({
@@ -26,12 +26,44 @@ fn overview(at_ms: u64, state: serde_json::Value) -> Overview {
         events: Vec::new(),
         controllers: Vec::new(),
         informers: Vec::new(),
-        lease: None,
+        leases: Vec::new(),
     }
 }
 
 fn judged(seen: &Overview, memory: &mut Memory) -> Health {
     judge(seen, Vec::new(), &History::default(), memory)
+}
+
+#[test]
+fn a_lease_that_cannot_be_renewed_is_named_by_its_controller() {
+    let lease = |controller: Option<&str>, error: Option<&str>| LeaseView {
+        controller: controller.map(str::to_owned),
+        error: error.map(str::to_owned),
+        ..LeaseView::default()
+    };
+    let told = |leases: Vec<LeaseView>| {
+        let seen = Overview {
+            leases,
+            ..overview(1_000, json!({ "state": "running" }))
+        };
+        let health = judged(&seen, &mut Memory::default());
+        let troubles = health.troubles.into_iter();
+        troubles.map(|one| (one.id, one.what)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(vec![lease(None, Some("no route"))]),
+        [("lease".into(), "the lease cannot be renewed".into())]
+    );
+    assert_eq!(
+        told(vec![
+            lease(Some("scaler"), None),
+            lease(Some("fixer"), Some("no route")),
+        ]),
+        [(
+            "lease:fixer".into(),
+            "the lease of fixer cannot be renewed".into()
+        )]
+    );
 }
 
 #[test]

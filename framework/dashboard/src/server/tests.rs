@@ -51,8 +51,8 @@ impl Source for Still {
     fn informers(&self) -> Vec<InformerView> {
         vec![InformerView::default()]
     }
-    fn lease(&self) -> Option<LeaseView> {
-        None
+    fn leases(&self) -> Vec<LeaseView> {
+        vec![LeaseView::default()]
     }
     fn unready(&self) -> Vec<(String, String)> {
         Vec::new()

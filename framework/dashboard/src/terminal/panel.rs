@@ -205,7 +205,7 @@ fn informers(lines: &mut Lines, overview: &Overview) {
         };
         lines.row(&one.name, state, level, &informer(one));
     }
-    if let Some(lease) = &overview.lease {
+    for lease in &overview.leases {
         let (state, level) = match (&lease.error, lease.leads) {
             (Some(_), _) => ("in trouble", Level::Warning),
             (None, true) => ("leads", Level::Ok),
@@ -219,7 +219,8 @@ fn informers(lines: &mut Lines, overview: &Overview) {
         if let Some(error) = &lease.error {
             more = format!("{error}; {more}");
         }
-        let name = format!("lease of {}", lease.identity);
+        let of = lease.controller.as_ref().unwrap_or(&lease.identity);
+        let name = format!("lease of {of}");
         lines.row(&name, state, level, &more);
     }
 }

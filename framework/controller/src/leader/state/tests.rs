@@ -26,7 +26,7 @@ fn lease(holder: &str, renewed: i64) -> Box<Lease> {
 }
 
 fn step(elector: &mut Elector, now: Boot) -> Step {
-    elector.step(now, Timestamp::UNIX_EPOCH).0
+    elector.step(now, Timestamp::UNIX_EPOCH, 0).0
 }
 
 /// What is written next, at once.
@@ -122,7 +122,7 @@ fn the_fence_counts_from_the_sending_of_a_renewal() {
 fn a_renewal_keeps_the_time_and_the_number_of_the_acquisition() {
     let mut elector = leader(at(0));
     let first = elector.seen.clone().unwrap().lease.spec.unwrap();
-    let (next, _) = elector.step(at(2), Timestamp::from_second(7).unwrap());
+    let (next, _) = elector.step(at(2), Timestamp::from_second(7).unwrap(), 0);
     let Step::Write(lease, _) = next else {
         panic!("{next:?}")
     };
@@ -137,7 +137,7 @@ fn a_leader_that_cannot_renew_by_the_deadline_leads_no_more_and_campaigns() {
     let mut elector = leader(at(0));
     let mut now = at(2);
     while elector.leads() {
-        match elector.step(now, Timestamp::UNIX_EPOCH) {
+        match elector.step(now, Timestamp::UNIX_EPOCH, 0) {
             (Step::Read(within) | Step::Write(_, within), None) => {
                 assert!(
                     within <= 5 * SECOND,
@@ -249,6 +249,57 @@ fn a_lease_nobody_holds_is_taken_at_once() {
     let mut elector = elector("we");
     elector.read(Answer::Lease(lease("", 1)), at(0), 0.0);
     assert!(matches!(step(&mut elector, at(0)), Step::Write(..)));
+}
+
+#[test]
+fn who_gave_the_lease_back_and_begins_again_is_a_candidate() {
+    let mut elector = leader(at(0));
+    elector.resign();
+    elector.interrupted();
+    assert!(!elector.leads());
+    elector.read(Answer::Lease(lease("", 1)), at(1), 0.0);
+    assert!(matches!(step(&mut elector, at(1)), Step::Write(..)));
+}
+
+#[test]
+fn who_leads_others_leaves_a_free_lease_to_those_who_lead_fewer_for_a_retry_period_each() {
+    for (load, periods) in [(0, 0), (1, 1), (2, 2), (3, 3), (10, 3)] {
+        let mut elector = elector("we");
+        let mut now = at(0);
+        let claimed = loop {
+            elector.read(Answer::Lease(lease("", 1)), now, 0.0);
+            match elector.step(now, Timestamp::UNIX_EPOCH, load).0 {
+                Step::Wait(until) => now = until,
+                Step::Write(..) => break now,
+                other => panic!("{other:?}"),
+            }
+            // what became of the lease meanwhile is looked at
+            assert!(matches!(step(&mut elector, now), Step::Read(_)));
+        };
+        assert_eq!(claimed - at(0), periods * 2 * SECOND, "of {load} others");
+    }
+}
+
+#[test]
+fn a_lease_that_another_held_meanwhile_is_left_to_others_once_more() {
+    let mut elector = elector("we");
+    let left = |elector: &mut Elector, now: Boot| {
+        elector.read(Answer::Lease(lease("", 1)), now, 0.0);
+        matches!(elector.step(now, Timestamp::UNIX_EPOCH, 1).0, Step::Wait(_))
+    };
+    assert!(left(&mut elector, at(0)) && left(&mut elector, at(1)));
+    elector.read(Answer::Lease(lease("rival", 2)), at(2), 0.0);
+    assert!(left(&mut elector, at(3)) && left(&mut elector, at(4)));
+    assert!(!left(&mut elector, at(5)));
+}
+
+#[test]
+fn a_leader_renews_however_much_it_leads() {
+    let mut elector = leader(at(0));
+    assert!(matches!(
+        elector.step(at(2), Timestamp::UNIX_EPOCH, 9).0,
+        Step::Write(..)
+    ));
 }
 
 #[test]

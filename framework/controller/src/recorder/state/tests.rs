@@ -401,3 +401,26 @@ fn memory_follows_bounds_and_counts_that_had_to_go_are_counted() {
     assert!(ready.is_empty());
     assert_eq!(desk.drops(Dropped::Forgotten), 2 * SERIES as u64);
 }
+
+#[test]
+fn a_standby_whose_writer_ends_and_begins_again_is_one_still() {
+    let mut desk = Desk::new();
+    desk.state.stand_by();
+    desk.state.close(desk.now);
+    assert_eq!(desk.next(), Next::Over, "there is nothing to wait for");
+    desk.state.open();
+    assert!(!desk.tell("web", "3 to 5"));
+    assert_eq!(desk.drops(Dropped::Standby), 1);
+    desk.state.lead();
+    assert!(desk.tell("web", "3 to 5"));
+}
+
+#[test]
+fn who_is_demoted_while_it_stops_has_nothing_more_to_write() {
+    let mut desk = Desk::new();
+    desk.tell("web", "3 to 5");
+    desk.state.close(desk.now);
+    desk.state.stand_by();
+    assert_eq!(desk.next(), Next::Over);
+    assert_eq!(desk.drops(Dropped::Standby), 1);
+}

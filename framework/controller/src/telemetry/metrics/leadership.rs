@@ -3,23 +3,27 @@
 use prometheus::Registry;
 
 use super::families::{Families, Scraped};
-use crate::leader::{Leadership, LeaseStatus};
+use crate::{controllers::Leases, leader::LeaseStatus};
 
-/// Registers what is known of a lease.
+/// Registers what is known of the leases that there are.
 pub(crate) fn register_leadership(
-    leadership: &Leadership,
+    leases: &Leases,
     registry: &Registry,
 ) -> Result<(), prometheus::Error> {
-    let leadership = leadership.clone();
-    registry.register(Box::new(Scraped::new(families, move || {
-        (leadership.options().name.clone(), leadership.status())
-    })?))
+    let leases = leases.clone();
+    registry.register(Box::new(Scraped::new(families, move || leases.status())?))
 }
 
-fn families(families: &mut Families, read: Option<&(String, LeaseStatus)>) {
-    let label = |(name, _): &(String, LeaseStatus)| vec![name.clone()];
-    let gauge = |value: fn(&LeaseStatus) -> f64| read.map(|read| (label(read), value(&read.1)));
-    let count = |value: fn(&LeaseStatus) -> u64| read.map(|read| (label(read), value(&read.1)));
+fn families(families: &mut Families, read: Option<&Vec<LeaseStatus>>) {
+    fn each<T>(
+        read: Option<&Vec<LeaseStatus>>,
+        value: fn(&LeaseStatus) -> T,
+    ) -> impl Iterator<Item = (Vec<String>, T)> {
+        let leases = read.into_iter().flatten();
+        leases.map(move |lease| (vec![lease.name.clone()], value(lease)))
+    }
+    let gauge = |value: fn(&LeaseStatus) -> f64| each(read, value);
+    let count = |value: fn(&LeaseStatus) -> u64| each(read, value);
     families.gauge(
         "leader_election_master_status",
         "1 where this process leads, 0 where it stands by.",

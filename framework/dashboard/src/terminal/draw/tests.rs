@@ -51,12 +51,12 @@ fn screen() -> Screen {
             relists: [("expired".into(), 3)].into(),
             ..InformerView::default()
         }],
-        lease: Some(LeaseView {
+        leases: vec![LeaseView {
             identity: "one".into(),
             holder: Some("other".into()),
             transitions: 12,
             ..LeaseView::default()
-        }),
+        }],
     })
 }
 

@@ -150,7 +150,10 @@ impl World {
         let arrives = now + self.delay();
         let replica = &mut self.replicas[i];
         let clock = replica.clock(now);
-        let (step, _) = replica.elector.step(clock, Timestamp::UNIX_EPOCH + now);
+        // some lead others, too
+        let load = u32::try_from(i).unwrap_or(0);
+        let wall = Timestamp::UNIX_EPOCH + now;
+        let (step, _) = replica.elector.step(clock, wall, load);
         if let Step::Read(within) | Step::Write(_, within) = &step {
             replica.patience = clock + *within;
             replica.flight = Some(Flight::Going(step, arrives, clock));
