@@ -1,6 +1,8 @@
 //! Who else sets the replicas of a Deployment; pure.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::{
+    api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry,
+};
 
 /// The manager of the newest managedFields entry that owns the replicas, is not `us` and can have undone our write. Servers since 1.22 track the writes of
 /// `scale` and tell them by the subresource; before, whoever created or edited the Deployment goes on owning what others have written since, so that only who
@@ -16,10 +18,7 @@ pub(crate) fn rival_of(
     let entries = deployment.metadata.managed_fields.iter().flatten();
     entries
         .filter(|entry| entry.manager.as_deref() != Some(us))
-        .filter(|entry| {
-            let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-            fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
-        })
+        .filter(|entry| owns(entry, "/f:spec/f:replicas"))
         .filter(|entry| {
             let came_after = entry
                 .time
@@ -31,9 +30,14 @@ pub(crate) fn rival_of(
         .and_then(|entry| entry.manager.clone())
 }
 
+fn owns(entry: &ManagedFieldsEntry, field: &str) -> bool {
+    let fields = entry.fields_v1.as_ref();
+    fields.is_some_and(|fields| fields.0.pointer(field).is_some())
+}
+
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, Time};
 
     use super::*;
 
@@ -74,12 +78,18 @@ mod tests {
     }
 
     #[test]
-    fn within_one_second_the_writer_of_scale_is_told_from_the_creator() {
+    fn within_one_second_a_rival_is_told_from_the_creator() {
         let at = |second| jiff::Timestamp::from_second(second).ok();
         let mut deployment = Deployment::default();
         deployment.metadata.creation_timestamp = at(10).map(Time);
-        deployment.metadata.managed_fields = Some(vec![entry("creator", 10, "f:replicas")]);
+        let mut creator = entry("creator", 10, "f:replicas");
+        creator.fields_v1 = Some(FieldsV1(serde_json::json!({
+            "f:spec": { "f:replicas": {}, "f:selector": {} },
+        })));
+        deployment.metadata.managed_fields = Some(vec![creator]);
         assert_eq!(rival_of("us", &deployment, at(10)), None);
+        deployment.metadata.managed_fields = Some(vec![entry("hpa", 10, "f:replicas")]);
+        assert_eq!(rival_of("us", &deployment, at(10)).as_deref(), Some("hpa"));
         let mut scale = entry("hpa", 10, "f:replicas");
         scale.subresource = Some("scale".into());
         deployment.metadata.managed_fields = Some(vec![scale]);

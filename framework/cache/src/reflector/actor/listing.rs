@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::task::yield_now;
 
 use super::call::Patience;
 use super::{BATCH, PARSE, Run};
@@ -256,8 +255,6 @@ impl Run {
                 deltas,
                 permits,
             });
-            // queue and reflector share a thread: without this the indexer starves while there is something to read
-            yield_now().await;
         }
     }
 }
