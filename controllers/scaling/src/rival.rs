@@ -20,11 +20,11 @@ pub(crate) fn rival_of(
         .filter(|entry| entry.manager.as_deref() != Some(us))
         .filter(|entry| owns(entry, "/f:spec/f:replicas"))
         .filter(|entry| {
-            let came_after = entry
-                .time
-                .as_ref()
-                .is_some_and(|time| time.0.as_second() >= since && Some(time) != created);
-            entry.subresource.as_deref() == Some("scale") || came_after
+            let time = entry.time.as_ref();
+            let came_after = time.is_some_and(|time| time.0.as_second() >= since);
+            // nobody sets the selector later
+            let creates = time == created && owns(entry, "/f:spec/f:selector");
+            entry.subresource.as_deref() == Some("scale") || came_after && !creates
         })
         .max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
         .and_then(|entry| entry.manager.clone())

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-
 use super::call::Patience;
 use super::{BATCH, PARSE, Run};
 use crate::delta::{Cause, Delta, Trust};
