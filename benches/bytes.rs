@@ -174,18 +174,11 @@ fn of_keys(keys: usize) -> String {
 
     let before = settled();
     let stage = Stage::set(keys, 16, everything());
-    let runs = || {
-        wait(|| stage.manager.observer().ready().0 && stage.queued() == 0);
+    let run = |times: u64| {
+        wait(|| stage.runs() >= times * keys as u64 && stage.queued() == 0);
         settled()
     };
-    let run_all = || {
-        let until = stage.runs() + keys as u64;
-        stage.controller().resume();
-        wait(|| stage.runs() >= until);
-        runs()
-    };
-    wait(|| stage.runs() >= keys as u64);
-    let idle = runs();
+    let idle = run(1);
     stage.controller().pause("the benchmark");
     for number in 0..keys {
         stage.sender.send(key(number)).expect("room for all");
@@ -193,7 +186,8 @@ fn of_keys(keys: usize) -> String {
     wait(|| stage.queued() == keys);
     let queued = settled();
     stage.script.waits.store(true, Relaxed);
-    let waiting = run_all();
+    stage.controller().resume();
+    let waiting = run(2);
     let informers = stage.manager.observer().informers();
     let kept: usize = informers.iter().map(|informer| informer.bytes).sum();
     stage.strike();

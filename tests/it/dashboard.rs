@@ -1,13 +1,12 @@
 //! The dashboard of a manager on the simulated server, read as programs read it.
 
-use std::{borrow::Cow, collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use boatswain::{Controller, DashboardOptions, Handle, Manager, Options, Outcome};
 use boatswain_supervision::NodeState;
 use boatswain_tests::{Space, World, eventually, request};
 use hyper::{Method, StatusCode};
 use k8s_openapi::{
-    NamespaceResourceScope,
     api::core::v1::{ConfigMap, Secret},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -304,40 +303,12 @@ async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
 const SECRET: [&str; 2] = ["mizzenmast", "bWl6emVubWFzdA"];
 
 /// A Secret of which something else is expected than is true.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Resource)]
+#[resource(inherit = "Secret")]
 struct Strict {
     metadata: ObjectMeta,
     #[serde(rename = "data")]
     _data: BTreeMap<String, u32>,
-}
-
-impl Resource for Strict {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind(_: &()) -> Cow<'_, str> {
-        "Secret".into()
-    }
-
-    fn group(_: &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version(_: &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural(_: &()) -> Cow<'_, str> {
-        "secrets".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,16 +1,13 @@
 //! What is said of a key: one fact per thing it can be doing.
 
-use std::{borrow::Cow, convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use boatswain::{
     Causes, Context, Controller, ControllerHandle, Doing, Explanation, Fault, Key, Lane, Needs,
     Outcome, Reconciler, Running, Shut, Waits,
 };
 use boatswain_apisim::Matcher;
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::core::v1::{ConfigMap, Secret},
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Resource, ResourceExt as _,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
@@ -404,7 +401,8 @@ fn a_parked_key_says_why_and_when_it_is_tried_again() {
 }
 
 /// A ConfigMap of which more is expected than is true.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Resource)]
+#[resource(inherit = "ConfigMap")]
 struct Strict {
     metadata: ObjectMeta,
     #[serde(rename = "data")]
@@ -415,35 +413,6 @@ struct Strict {
 struct Numbers {
     #[serde(rename = "value")]
     _value: u32,
-}
-
-impl Resource for Strict {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind(_: &()) -> Cow<'_, str> {
-        "ConfigMap".into()
-    }
-
-    fn group(_: &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version(_: &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural(_: &()) -> Cow<'_, str> {
-        "configmaps".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 #[test]

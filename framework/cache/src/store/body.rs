@@ -87,16 +87,17 @@ impl Packed {
         match &self.by {
             By::Itself => dictionary::unpack(&self.frame, None, json),
             By::Dictionary(dictionary) => dictionary::unpack(&self.frame, Some(dictionary), json),
-            By::Head(head) | By::Twin(head) => {
-                let mut like = HEAD.take();
-                head.unpack(&mut like);
-                match self.by {
-                    By::Twin(_) => edits::apply(&self.frame, &like, json),
-                    _ => dictionary::unpack_like(&self.frame, &like, json),
-                }
-                HEAD.set(spare(like));
-            }
+            By::Head(head) => head.lend(|like| dictionary::unpack_like(&self.frame, like, json)),
+            By::Twin(head) => head.lend(|like| edits::apply(&self.frame, like, json)),
         }
+    }
+
+    /// What it reads as, for one that refers to it.
+    fn lend(&self, read: impl FnOnce(&[u8])) {
+        let mut json = HEAD.take();
+        self.unpack(&mut json);
+        read(&json);
+        HEAD.set(spare(json));
     }
 
     /// Bytes of the JSON.
