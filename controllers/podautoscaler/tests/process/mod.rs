@@ -57,12 +57,20 @@ impl Process {
 
     /// Waits for a line that holds all of `parts`.
     pub(crate) fn says(&self, parts: &[&str]) -> String {
+        self.until(parts).pop().expect("the line")
+    }
+
+    /// The lines up to one that holds all of `parts`, which is the last.
+    pub(crate) fn until(&self, parts: &[&str]) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
                 Ok(line) => seen.push(line),
                 Err(_) => panic!("no line with {parts:?}; the log so far: {seen:#?}"),
+            }
+            let last = seen.last().expect("just pushed");
+            if parts.iter().all(|part| last.contains(part)) {
+                return seen;
             }
         }
     }
