@@ -5,6 +5,7 @@
 mod clients;
 mod dashboard;
 mod deterministic;
+mod traces;
 
 mod scenarios;
 

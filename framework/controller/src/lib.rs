@@ -59,6 +59,8 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "otel")]
+mod trace;
 mod trigger;
 
 pub use assemble::{Runnable, Wiring};

@@ -13,6 +13,8 @@ use tracing_subscriber::{
 };
 
 use crate::options::LogFormat;
+#[cfg(feature = "otel")]
+use crate::trace::Traces;
 
 /// What is logged where `RUST_LOG` does not say it.
 ///
@@ -37,6 +39,35 @@ static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 pub fn init(format: LogFormat, verbosity: u8) {
     // an error only says that logs are set up already
     let _ = subscriber(format, verbosity).try_init();
+}
+
+/// As [`init`], and with the feature `otel` sends traces where the environment names a collector, until what is returned is dropped.
+pub(crate) fn start(format: LogFormat, verbosity: u8, service: &str) -> Logs {
+    #[cfg(feature = "otel")]
+    {
+        let (traces, failed) = match Traces::of_environment(service) {
+            Ok(traces) => (traces, None),
+            Err(error) => (None, Some(error)),
+        };
+        let layer = traces.as_ref().map(Traces::layer);
+        let _ = subscriber(format, verbosity).with(layer).try_init();
+        if let Some(error) = failed {
+            tracing::error!("{error}");
+        }
+        Logs { _traces: traces }
+    }
+    #[cfg(not(feature = "otel"))]
+    {
+        let _ = service;
+        init(format, verbosity);
+        Logs {}
+    }
+}
+
+/// What is sent beside logs, for as long as it is kept.
+pub(crate) struct Logs {
+    #[cfg(feature = "otel")]
+    _traces: Option<Traces>,
 }
 
 fn subscriber(
@@ -64,7 +95,8 @@ fn subscriber(
     let (filter, handle) = reload::Layer::new(filter);
     // only the first can be set up
     let _ = FILTER.set(handle);
-    tracing_subscriber::registry().with(filter).with(lines)
+    // of lines only: what is traced is traced whatever is logged
+    tracing_subscriber::registry().with(lines.with_filter(filter))
 }
 
 /// What `directives` ask for, and what people did, whatever they ask for.

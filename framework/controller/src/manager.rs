@@ -92,7 +92,8 @@ impl Manager {
     /// Returns success when nothing runs any more. Otherwise one line on standard error says why, and the code is not zero. Creates
     /// its own runtimes: call it from a plain `main`.
     pub fn run(self) -> ExitCode {
-        logging::init(self.options.log_format, self.options.verbosity);
+        let service = self.controllers.first().map_or("boatswain", Runnable::name);
+        let _logs = logging::start(self.options.log_format, self.options.verbosity, service);
         match run_to_end(self, None, signals::first, |_| {}) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

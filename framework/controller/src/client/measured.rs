@@ -11,6 +11,7 @@ use boatswain_supervision::Clock;
 use http::{Method, Request, Response};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
+use tracing::{Instrument as _, Span};
 
 use super::{BoxFuture, sent};
 use crate::{
@@ -165,18 +166,31 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let span = traced(&mut request);
         let MeasureLayer { requests, clock } = self.layer.clone();
         let inner = self.inner.clone();
         Box::pin(async move {
             let method = request.method().clone();
             let begun = clock.now();
-            let answer = sent(inner, request).await;
+            let answer = sent(inner, request).instrument(span.clone()).await;
             let code = answer
                 .as_ref()
                 .map_or(NO_ANSWER, |answer| answer.status().as_u16());
+            span.record("http.response.status_code", code);
             requests.answered(&method, code, clock.now().saturating_duration_since(begun));
             answer
         })
     }
+}
+
+/// The part of a trace that the request is, if any.
+#[cfg(feature = "otel")]
+fn traced(request: &mut Request<Body>) -> Span {
+    crate::trace::of_request(request)
+}
+
+#[cfg(not(feature = "otel"))]
+fn traced(_: &mut Request<Body>) -> Span {
+    Span::none()
 }

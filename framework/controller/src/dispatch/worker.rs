@@ -19,7 +19,7 @@ use boatswain_cache::Key;
 use boatswain_supervision::{Clock, Context, Link, supervised};
 use boatswain_workqueue::{Activation, Streak};
 use futures::{FutureExt as _, poll};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span, field::Empty};
 
 use super::{
     DispatchCore, Ended, Tell,
@@ -146,8 +146,9 @@ async fn run_once(
     let claim = Arc::new(desk.claim(key.clone(), run.run, run.streak, queued_for));
     let last = core.retries.is_last(run.streak);
     let id = core.next_run(desk.index);
-    let span =
-        tracing::info_span!("reconcile", controller = %core.name, %key, attempt, %causes, %id);
+    let span = tracing::info_span!(
+        "reconcile", controller = %core.name, %key, attempt, %causes, %id, otel.status_code = Empty,
+    );
     let cx = context::Context::new(desk.surroundings.clone(), key, attempt, last, causes, id);
     let logbook = Logbook::open(desk, &cx, now);
     let result = {
@@ -245,15 +246,24 @@ async fn attempted(
                     ..
                 }
                 | Ended::Demoted => tracing::debug!(?took, "{ended}"),
-                _ => complain(core, &ended, first, took, at),
+                _ => {
+                    complain(core, &ended, first, took, at);
+                    traced_as_failed();
+                }
             }
             (ended, at)
         }
         Err(payload) => {
             tally.ended(&Ended::Panicked(String::new()), took);
+            traced_as_failed();
             resume_unwind(payload)
         }
     }
+}
+
+/// For those who look at traces: nothing is logged in the run's span after this.
+fn traced_as_failed() {
+    Span::current().record("otel.status_code", "ERROR");
 }
 
 /// Tells of a failure: parking is told of as an error, whatever was said before.
