@@ -7,24 +7,22 @@ use boatswain_supervision::{Context, supervised};
 
 use crate::{
     core::{Dashboard, PERIOD},
-    server::{Guard, serve},
+    server::serve,
 };
 
 /// Serves a [`Dashboard`] on a listener. Give it a thread that no code of users runs on.
 pub struct DashboardActor {
     dashboard: Dashboard,
     listener: Arc<TcpListener>,
-    guard: Arc<Guard>,
 }
 
 impl DashboardActor {
-    /// Serves `dashboard` on `listener`, which must not block, behind `guard`.
+    /// Serves `dashboard` on `listener`, which must not block.
     #[must_use]
-    pub fn new(dashboard: Dashboard, listener: Arc<TcpListener>, guard: Arc<Guard>) -> Self {
+    pub fn new(dashboard: Dashboard, listener: Arc<TcpListener>) -> Self {
         Self {
             dashboard,
             listener,
-            guard,
         }
     }
 }
@@ -35,8 +33,8 @@ impl Actor for DashboardActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        let (dashboard, guard) = (self.dashboard.clone(), self.guard.clone());
-        let served = serve(dashboard.clone(), self.listener.clone(), guard.clone());
+        let dashboard = self.dashboard.clone();
+        let served = serve(dashboard.clone(), self.listener.clone());
         ctx.spawn(served.into_actor(self));
         let pictures = async move {
             // the source comes when the tree has started
@@ -46,7 +44,7 @@ impl Actor for DashboardActor {
             let Some(source) = dashboard.source() else {
                 return;
             };
-            let pictures = dashboard.keep_looking(guard.acts());
+            let pictures = dashboard.keep_looking();
             futures::join!(dashboard.listen(source.events()), pictures);
         };
         ctx.spawn(pictures.into_actor(self));

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use crate::{
     health::{Memory, judge},
     history::History,
-    server::READERS,
+    server::{Guard, READERS},
     source::Source,
     view::{Controllers, Health, Overview},
 };
@@ -33,6 +33,7 @@ pub struct Dashboard(Arc<Inner>);
 
 struct Inner {
     clock: Clock,
+    guard: Guard,
     source: OnceLock<Arc<dyn Source>>,
     state: Mutex<State>,
     shown: watch::Sender<Option<Arc<Picture>>>,
@@ -79,11 +80,12 @@ impl Picture {
 }
 
 impl Dashboard {
-    /// One that has nothing to show yet.
+    /// One that has nothing to show yet; `guard` says who is answered.
     #[must_use]
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: Clock, guard: Guard) -> Self {
         Self(Arc::new(Inner {
             clock,
+            guard,
             source: OnceLock::new(),
             state: Mutex::default(),
             shown: watch::Sender::new(None),
@@ -105,6 +107,10 @@ impl Dashboard {
         &self.0.clock
     }
 
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
     pub(crate) fn readers(&self) -> &Arc<Semaphore> {
         &self.0.readers
     }
@@ -115,8 +121,8 @@ impl Dashboard {
         u64::try_from(millis).unwrap_or(u64::MAX)
     }
 
-    /// Takes a picture and shows it to all readers. `actions` says whether people may ask for something.
-    pub(crate) fn look(&self, actions: bool) {
+    /// Takes a picture and shows it to all readers.
+    pub(crate) fn look(&self) {
         let Some(source) = self.source() else { return };
         let at_ms = self.now_ms();
         let mut state = self.state();
@@ -133,7 +139,7 @@ impl Dashboard {
             at_ms,
             health: Health::default(),
             process: source.process(),
-            actions,
+            actions: self.guard().acts(),
             tree: source.tree(),
             events: events.iter().cloned().collect(),
             controllers,
@@ -163,9 +169,9 @@ impl Dashboard {
     }
 
     /// Takes pictures until the future is dropped: one a second while somebody looks at them.
-    pub(crate) async fn keep_looking(&self, actions: bool) {
+    pub(crate) async fn keep_looking(&self) {
         loop {
-            self.look(actions);
+            self.look();
             self.rest().await;
         }
     }
@@ -192,8 +198,8 @@ impl Dashboard {
         is_read || self.state().is_asked(self.clock().now())
     }
 
-    /// The newest picture; a new one where nobody has looked for a while. `actions` as in [`look`](Self::look).
-    pub(crate) fn picture(&self, actions: bool) -> Option<Arc<Picture>> {
+    /// The newest picture; a new one where nobody has looked for a while.
+    pub(crate) fn picture(&self) -> Option<Arc<Picture>> {
         let now = self.clock().now();
         let (is_first, taken) = {
             let mut state = self.state();
@@ -202,7 +208,7 @@ impl Dashboard {
             (is_first, state.taken)
         };
         if taken.is_none_or(|taken| now - taken >= 2 * PERIOD) {
-            self.look(actions);
+            self.look();
         }
         if is_first {
             self.0.noticed.notify_one();
@@ -211,14 +217,14 @@ impl Dashboard {
     }
 
     /// The newest picture and those that follow; who is slow misses some.
-    pub(crate) fn pictures(&self, actions: bool) -> watch::Receiver<Option<Arc<Picture>>> {
-        self.picture(actions);
+    pub(crate) fn pictures(&self) -> watch::Receiver<Option<Arc<Picture>>> {
+        self.picture();
         self.0.shown.subscribe()
     }
 
     /// The controllers with their last minutes.
-    pub(crate) fn controllers(&self, actions: bool) -> Option<Controllers> {
-        let controllers = self.picture(actions)?.overview.controllers.clone();
+    pub(crate) fn controllers(&self) -> Option<Controllers> {
+        let controllers = self.picture()?.overview.controllers.clone();
         let history = self.state().history.read();
         Some(Controllers {
             controllers,

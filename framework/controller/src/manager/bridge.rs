@@ -16,7 +16,6 @@ pub(super) struct Bridge {
     pub(super) dashboard: Dashboard,
     listener: Arc<TcpListener>,
     address: SocketAddr,
-    guard: Arc<Guard>,
 }
 
 impl Bridge {
@@ -43,10 +42,9 @@ impl Bridge {
             Err(error) => return Err(complaint(error)),
         };
         Ok(Some(Self {
-            dashboard: Dashboard::new(Clock::system()),
+            dashboard: Dashboard::new(Clock::system(), guard),
             address: listener.local_addr().map_err(complaint)?,
             listener: Arc::new(listener),
-            guard: Arc::new(guard),
         }))
     }
 
@@ -55,10 +53,6 @@ impl Bridge {
     }
 
     pub(super) fn actor(&self) -> DashboardActor {
-        DashboardActor::new(
-            self.dashboard.clone(),
-            self.listener.clone(),
-            self.guard.clone(),
-        )
+        DashboardActor::new(self.dashboard.clone(), self.listener.clone())
     }
 }

@@ -9,12 +9,12 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{Server, door::Peer, json, problem, refused};
-use crate::{source::Action, view::Done};
+use super::{door::Peer, json, problem, refused};
+use crate::{core::Dashboard, source::Action, view::Done};
 
 /// `POST /api/v1/actions/{action}`; `verify` does nothing but say whether the token is right.
 pub(super) async fn act(
-    State(server): State<Server>,
+    State(dashboard): State<Dashboard>,
     peer: Option<Extension<ConnectInfo<Peer>>>,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -24,7 +24,7 @@ pub(super) async fn act(
         || "in process".into(),
         |Extension(ConnectInfo(Peer(peer)))| peer.to_string(),
     );
-    if let Err(why) = server.guard.authorize(&headers) {
+    if let Err(why) = dashboard.guard().authorize(&headers) {
         tracing::warn!(target: "audit", peer, action = name, "an action of the dashboard is refused: {why}");
         return problem(StatusCode::FORBIDDEN, why);
     }
@@ -43,7 +43,7 @@ pub(super) async fn act(
         Ok(action) => action,
         Err((code, why)) => return problem(code, why),
     };
-    let Some(source) = server.dashboard.source() else {
+    let Some(source) = dashboard.source() else {
         return super::starting();
     };
     let what = serde_json::to_string(&action).unwrap_or_default();

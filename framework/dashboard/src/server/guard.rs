@@ -13,7 +13,8 @@ use axum::{
 };
 use subtle::ConstantTimeEq as _;
 
-use super::{Server, problem};
+use super::problem;
+use crate::core::Dashboard;
 
 /// Bytes a token has at least.
 const TOKEN: usize = 16;
@@ -187,7 +188,11 @@ const HEADERS: [(HeaderName, &str); 7] = [
 ];
 
 /// Lets in whom the guard admits, and says on every answer what browsers may do with it.
-pub(super) async fn stand(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub(super) async fn stand(
+    State(dashboard): State<Dashboard>,
+    request: Request,
+    next: Next,
+) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok());
     // HTTP/1.0 may say it in the address
@@ -195,7 +200,7 @@ pub(super) async fn stand(State(server): State<Server>, request: Request, next: 
         .uri()
         .authority()
         .map(|authority| authority.as_str()));
-    let mut response = match server.guard.admit(request.headers(), host) {
+    let mut response = match dashboard.guard().admit(request.headers(), host) {
         Ok(()) => next.run(request).await,
         Err(why) => problem(StatusCode::FORBIDDEN, why),
     };

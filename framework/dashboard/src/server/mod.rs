@@ -43,14 +43,8 @@ const KEYS_MOST: usize = 1000;
 /// Bytes of what somebody asks for.
 const BODY: usize = 16 * 1024;
 
-#[derive(Clone)]
-struct Server {
-    dashboard: Dashboard,
-    guard: Arc<Guard>,
-}
-
 /// Serves until the future is dropped.
-pub(crate) async fn serve(dashboard: Dashboard, listener: Arc<TcpListener>, guard: Arc<Guard>) {
+pub(crate) async fn serve(dashboard: Dashboard, listener: Arc<TcpListener>) {
     let listener = listener
         .try_clone()
         .and_then(tokio::net::TcpListener::from_std);
@@ -64,14 +58,14 @@ pub(crate) async fn serve(dashboard: Dashboard, listener: Arc<TcpListener>, guar
     if let Ok(address) = axum::serve::Listener::local_addr(&listener) {
         tracing::info!(%address, "the dashboard is served");
     }
-    let app = router(dashboard, guard).into_make_service_with_connect_info::<Peer>();
+    let app = router(dashboard).into_make_service_with_connect_info::<Peer>();
     if let Err(error) = axum::serve(listener, app).await {
         tracing::error!(%error, "the dashboard is no longer served");
     }
 }
 
 /// What can be asked for.
-fn api() -> [(&'static str, MethodRouter<Server>); 11] {
+fn api() -> [(&'static str, MethodRouter<Dashboard>); 11] {
     [
         ("/api/v1/overview", get(overview)),
         ("/api/v1/health", get(health)),
@@ -90,8 +84,7 @@ fn api() -> [(&'static str, MethodRouter<Server>); 11] {
     ]
 }
 
-fn router(dashboard: Dashboard, guard: Arc<Guard>) -> Router {
-    let server = Server { dashboard, guard };
+fn router(dashboard: Dashboard) -> Router {
     let routes = api().into_iter();
     let api = routes.fold(Router::new(), |router, (path, methods)| {
         router.route(path, methods)
@@ -106,8 +99,8 @@ fn router(dashboard: Dashboard, guard: Arc<Guard>) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(BODY))
-        .layer(middleware::from_fn_with_state(server.clone(), stand))
-        .with_state(server)
+        .layer(middleware::from_fn_with_state(dashboard.clone(), stand))
+        .with_state(dashboard)
 }
 
 fn json(value: &impl Serialize) -> Response {
@@ -138,31 +131,31 @@ fn starting() -> Response {
 }
 
 /// Answers with a part of the newest picture.
-fn shown<T: Serialize>(server: &Server, part: impl FnOnce(&Overview) -> &T) -> Response {
-    match server.dashboard.picture(server.guard.acts()) {
+fn shown<T: Serialize>(dashboard: &Dashboard, part: impl FnOnce(&Overview) -> &T) -> Response {
+    match dashboard.picture() {
         Some(picture) => json(part(&picture.overview)),
         None => starting(),
     }
 }
 
-async fn overview(State(server): State<Server>) -> Response {
-    shown(&server, |overview| overview)
+async fn overview(State(dashboard): State<Dashboard>) -> Response {
+    shown(&dashboard, |overview| overview)
 }
 
-async fn health(State(server): State<Server>) -> Response {
-    shown(&server, |overview| &overview.health)
+async fn health(State(dashboard): State<Dashboard>) -> Response {
+    shown(&dashboard, |overview| &overview.health)
 }
 
-async fn tree(State(server): State<Server>) -> Response {
-    shown(&server, |overview| &overview.tree)
+async fn tree(State(dashboard): State<Dashboard>) -> Response {
+    shown(&dashboard, |overview| &overview.tree)
 }
 
-async fn informers(State(server): State<Server>) -> Response {
-    shown(&server, |overview| &overview.informers)
+async fn informers(State(dashboard): State<Dashboard>) -> Response {
+    shown(&dashboard, |overview| &overview.informers)
 }
 
-async fn controllers(State(server): State<Server>) -> Response {
-    match server.dashboard.controllers(server.guard.acts()) {
+async fn controllers(State(dashboard): State<Dashboard>) -> Response {
+    match dashboard.controllers() {
         Some(controllers) => json(&controllers),
         None => starting(),
     }
@@ -201,8 +194,8 @@ impl Asked {
     }
 }
 
-async fn keys(State(server): State<Server>, Query(asked): Query<Asked>) -> Response {
-    answer(&server, |source| {
+async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
+    answer(&dashboard, |source| {
         let limit = asked.limit();
         if let Some(top) = asked.top {
             let keys = source.top(top, asked.controller(), limit);
@@ -217,35 +210,35 @@ async fn keys(State(server): State<Server>, Query(asked): Query<Asked>) -> Respo
     })
 }
 
-async fn parked(State(server): State<Server>, Query(asked): Query<Asked>) -> Response {
-    answer(&server, |source| {
+async fn parked(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
+    answer(&dashboard, |source| {
         json(&source.parked(asked.controller(), &asked.q, asked.limit()))
     })
 }
 
 async fn explain(
-    State(server): State<Server>,
+    State(dashboard): State<Dashboard>,
     Path((controller, namespace, name)): Path<(String, String, String)>,
 ) -> Response {
-    explained(&server, &controller, &format!("{namespace}/{name}"))
+    explained(&dashboard, &controller, &format!("{namespace}/{name}"))
 }
 
 async fn explain_cluster_wide(
-    State(server): State<Server>,
+    State(dashboard): State<Dashboard>,
     Path((controller, name)): Path<(String, String)>,
 ) -> Response {
-    explained(&server, &controller, &name)
+    explained(&dashboard, &controller, &name)
 }
 
-fn explained(server: &Server, controller: &str, key: &str) -> Response {
-    answer(server, |source| match source.explain(controller, key) {
+fn explained(dashboard: &Dashboard, controller: &str, key: &str) -> Response {
+    answer(dashboard, |source| match source.explain(controller, key) {
         Ok(view) => json(&view),
         Err(why) => refused(why),
     })
 }
 
-fn answer(server: &Server, of: impl FnOnce(&dyn Source) -> Response) -> Response {
-    match server.dashboard.source() {
+fn answer(dashboard: &Dashboard, of: impl FnOnce(&dyn Source) -> Response) -> Response {
+    match dashboard.source() {
         Some(source) => of(&**source),
         None => starting(),
     }

@@ -6,7 +6,7 @@ use axum::{
     routing::{MethodRouter, get},
 };
 
-use super::Server;
+use crate::core::Dashboard;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -33,14 +33,14 @@ pub(super) const FILES: &[(&str, &str, &str)] = &[
     ("/openapi.yaml", YAML, super::OPENAPI),
 ];
 
-pub(super) fn routes() -> Router<Server> {
+pub(super) fn routes() -> Router<Dashboard> {
     FILES.iter().fold(Router::new(), |router, file| {
         let (path, kind, text) = *file;
         router.route(path, page(kind, text))
     })
 }
 
-fn page(kind: &'static str, text: &'static str) -> MethodRouter<Server> {
+fn page(kind: &'static str, text: &'static str) -> MethodRouter<Dashboard> {
     get(move || async move { ([(CONTENT_TYPE, kind)], text) })
 }
 

@@ -11,18 +11,19 @@ use axum::{
 use bytes::Bytes;
 use futures::stream;
 
-use super::{Server, problem};
+use super::problem;
+use crate::core::Dashboard;
 
 /// Readers of the stream at once.
 pub const READERS: usize = 64;
 
 /// `GET /api/v1/stream`: server-sent events, each an overview. A reader that is slow misses pictures; none is kept for it.
-pub(super) async fn stream(State(server): State<Server>) -> Response {
-    let Ok(place) = server.dashboard.readers().clone().try_acquire_owned() else {
+pub(super) async fn stream(State(dashboard): State<Dashboard>) -> Response {
+    let Ok(place) = dashboard.readers().clone().try_acquire_owned() else {
         let why = format!("{READERS} readers are connected already; ask /api/v1/overview instead");
         return problem(StatusCode::SERVICE_UNAVAILABLE, why);
     };
-    let mut pictures = server.dashboard.pictures(server.guard.acts());
+    let mut pictures = dashboard.pictures();
     // the first at once
     pictures.mark_changed();
     let frames = stream::unfold((pictures, place), |(mut pictures, place)| async move {

@@ -104,17 +104,17 @@ struct Scene {
 fn scene(with_token: bool) -> Scene {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), format!("{TOKEN}\n")).expect("written");
-    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH));
-    let source = Arc::new(Still::default());
-    dashboard.attach(source.clone());
-    dashboard.look(with_token);
     let guard = Guard {
         hosts: Vec::new(),
         token_file: with_token.then(|| file.path().to_owned()),
     };
     guard.check().expect("a good token");
+    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH), guard);
+    let source = Arc::new(Still::default());
+    dashboard.attach(source.clone());
+    dashboard.look();
     Scene {
-        app: router(dashboard.clone(), Arc::new(guard)),
+        app: router(dashboard.clone()),
         source,
         dashboard,
         _token: file,
@@ -375,10 +375,10 @@ async fn all_readers_of_the_stream_share_one_picture_and_slow_ones_miss_some() {
     assert!(first.starts_with(b"event: overview\nid: "), "{first:?}");
     assert_eq!(first.as_ptr(), same.as_ptr(), "the bytes are shared");
     for _ in 0..100 {
-        scene.dashboard.look(false);
+        scene.dashboard.look();
         let _ = frame(&mut other).await;
     }
-    let newest = scene.dashboard.picture(false).expect("one").frame();
+    let newest = scene.dashboard.picture().expect("one").frame();
     assert_eq!(
         frame(&mut one).await.as_ptr(),
         newest.as_ptr(),
@@ -400,7 +400,7 @@ async fn a_picture_is_taken_each_second_while_somebody_looks_and_in_ten_while_no
     let scene = scene(false);
     let dashboard = scene.dashboard.clone();
     let clock = dashboard.clock().clone();
-    let looking = tokio::spawn(async move { dashboard.keep_looking(false).await });
+    let looking = tokio::spawn(async move { dashboard.keep_looking().await });
     let taken = async |seconds| {
         let before = scene.source.1.load(Relaxed);
         clock.sleep(Duration::from_secs(seconds)).await;
@@ -417,7 +417,7 @@ async fn a_picture_is_taken_each_second_while_somebody_looks_and_in_ten_while_no
     drop(reader);
     clock.sleep(Duration::from_secs(20)).await;
     // a picture that is hardly old will do, but the next is not far
-    scene.dashboard.look(false);
+    scene.dashboard.look();
     clock.sleep(Duration::from_millis(1500)).await;
     let reader = scene.open().await;
     assert!((9..=11).contains(&taken(10).await));
@@ -446,9 +446,9 @@ async fn readers_are_bounded_and_their_places_come_back() {
 
 #[tokio::test(start_paused = true)]
 async fn before_the_tree_has_started_one_is_told_to_come_back() {
-    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH));
+    let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH), Guard::default());
     let scene = Scene {
-        app: router(dashboard.clone(), Arc::default()),
+        app: router(dashboard.clone()),
         source: Arc::default(),
         dashboard,
         _token: tempfile::NamedTempFile::new().expect("a file"),

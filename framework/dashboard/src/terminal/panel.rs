@@ -151,8 +151,8 @@ fn tree(lines: &mut Lines, node: &NodeSnapshot, depth: usize) {
     }
     more.extend(node.degraded.clone());
     if let Some(exit) = node.last_exit.as_ref().filter(|exit| !exit.is_orderly()) {
-        let ago = node.last_exit_ms.map_or_else(String::new, span);
-        more.push(format!("{ago} ago {}", exit.root_cause().1));
+        more.extend(node.last_exit_ms.map(|ms| format!("{} ago", span(ms))));
+        more.push(exit.root_cause().1.to_string());
     }
     let name = format!("{:width$}{}", "", node.id, width = depth * 2);
     lines.row(&name, &state, level, &more.join(" "));
