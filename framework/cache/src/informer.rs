@@ -44,7 +44,7 @@ pub struct InformerOptions {
     /// [`InformerStatus::paged`](crate::InformerStatus::paged) says why. A list that may overrule what is stored is never streamed. Default a new memory;
     /// `None` turns streaming off.
     pub stream_lists: Option<StreamLists>,
-    /// Where the indexer runs, and with it the index functions of users: not beside the I/O of reflectors, which one that blocks would hold up. Default
+    /// Where queue and indexer run, and with them the index functions of users: not beside the I/O of reflectors, which one that blocks would hold up. Default
     /// the thread of the informer.
     pub indexer: Option<Thread>,
 }
@@ -108,20 +108,21 @@ fn assemble(
         let (to_fifo, to_indexer) = (fifo.address(), indexer.address());
         wired(to_fifo.clone(), to_indexer.clone(), reflector.address());
 
-        let shared = core.clone();
-        children.add(ChildSpec::actor("fifo", fifo, move |link| {
-            shared.clock_is(link.clock());
-            DeltaFifo::new(shared.clone(), to_indexer.clone(), link)
-        }));
-
-        let (shared, address) = (core.clone(), to_fifo.clone());
-        let spec = ChildSpec::actor("indexer", indexer, move |link| {
-            Indexer::new(shared.clone(), address.clone(), link.clock().clone())
-        });
-        children.add(match &options.indexer {
+        // queue and indexer share a thread: beside a reflector that always has something to read neither would get a turn
+        let placed = |spec: ChildSpec| match &options.indexer {
             Some(thread) => spec.thread(thread.clone()),
             None => spec,
-        });
+        };
+        let shared = core.clone();
+        children.add(placed(ChildSpec::actor("fifo", fifo, move |link| {
+            shared.clock_is(link.clock());
+            DeltaFifo::new(shared.clone(), to_indexer.clone(), link)
+        })));
+
+        let (shared, address) = (core.clone(), to_fifo.clone());
+        children.add(placed(ChildSpec::actor("indexer", indexer, move |link| {
+            Indexer::new(shared.clone(), address.clone(), link.clock().clone())
+        })));
 
         let (shared, client, options) = (core.clone(), client.clone(), options.clone());
         children.add(ChildSpec::actor("reflector", reflector, move |link| {

@@ -347,14 +347,16 @@ impl InformerCore {
 
     pub(super) fn advance(&self, applied: &Applied, low_water: Option<Version>) {
         let fresh = applied.live.is_some() && applied.live == super::lock(&self.health).watch;
-        self.progress.send_modify(|progress| {
+        self.progress.send_if_modified(|progress| {
             progress.low_water = low_water;
-            progress.synced |= !applied.lists.is_empty();
+            progress.fresh |= fresh && !progress.ended;
             for list in &applied.lists {
+                progress.synced = true;
                 progress.relisted = progress.relisted.max(list.replace.answers);
                 progress.history += u64::from(list.replace.trust == Trust::Restored);
             }
-            progress.fresh |= fresh && !progress.ended;
+            // what else moves is waited for elsewhere: whoever waits for a list need not be woken by every batch of it
+            !applied.lists.is_empty()
         });
         self.moved.notify_waiters();
     }
