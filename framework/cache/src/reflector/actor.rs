@@ -29,7 +29,7 @@ use call::{Caller, Patience};
 use watching::Opening;
 
 /// Items handed over at a time.
-const BATCH: usize = 64;
+const BATCH: usize = 128;
 /// Bytes parsed at a time: what is parsed but not handed over is bounded by it, however large a chunk is.
 const PARSE: usize = 256 << 10;
 

@@ -59,6 +59,14 @@ impl Body {
         part
     }
 
+    /// Whether the next bytes, or the end, have come already.
+    pub(super) fn has_more(&mut self) -> bool {
+        if self.ahead.is_none() {
+            self.ahead = self.read().now_or_never();
+        }
+        self.ahead.is_some()
+    }
+
     async fn read(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             match self.body.frame().await {

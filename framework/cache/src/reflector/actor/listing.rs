@@ -145,6 +145,8 @@ impl Run {
         let mut patience = Patience::new(self.options.answer);
         let known = self.known();
         let mut opener = self.core.opener().clone();
+        // what was read and is not handed over yet: each time costs the queue's thread a turn, so while there is more to read it waits for company
+        let mut deltas = Vec::new();
         while let Some(chunk) = body.within(&self.clock, &mut patience).await? {
             self.core.note_contact(self.clock.now());
             for part in chunk.chunks(PARSE) {
@@ -160,23 +162,33 @@ impl Run {
                 if page.read.iter().any(other) {
                     return Err(Failure::OtherKind);
                 }
-                let deltas: Vec<_> = page
-                    .read
-                    .into_iter()
-                    .filter_map(|read| self.delta(read))
-                    .collect();
-                if !deltas.is_empty() {
+                deltas.extend(page.read.into_iter().filter_map(|read| self.delta(read)));
+                if deltas.len() >= BATCH || (!deltas.is_empty() && !body.has_more()) {
                     let version = splitter.meta().map(|meta| &meta.version);
-                    machine.accept(version)?;
-                    self.begin(machine, version);
-                    self.hand_over(deltas, true).await;
+                    self.list_on(machine, version, std::mem::take(&mut deltas))
+                        .await?;
                 }
             }
         }
         let meta = splitter.finish()?;
-        machine.accept(Some(&meta.version))?;
+        self.list_on(machine, Some(&meta.version), deltas).await?;
         self.core.note_event(self.clock.now());
         Ok(meta)
+    }
+
+    /// Hands over a part of a list of `version`, as far as that is known.
+    async fn list_on(
+        &mut self,
+        machine: &Machine,
+        version: Option<&Version>,
+        deltas: Vec<Delta>,
+    ) -> Result<(), Failure> {
+        machine.accept(version)?;
+        if !deltas.is_empty() {
+            self.begin(machine, version);
+            self.hand_over(deltas, true).await;
+        }
+        Ok(())
     }
 
     /// `None` if it cannot be put down to a key.
