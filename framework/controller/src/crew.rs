@@ -13,6 +13,9 @@ use crate::sync::lock;
 
 /// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
 const TRIGGERS: usize = 2;
+/// The nice value of a thread that runs when no other wants to.
+#[cfg(target_os = "linux")]
+const LAST: i32 = 19;
 
 /// The threads of a manager. User code has threads of its own; informers, events and probes never share one with it.
 #[derive(Clone)]
@@ -25,6 +28,8 @@ pub(crate) struct Crew {
     pub(crate) indexers: Thread,
     pub(crate) events: Thread,
     pub(crate) telemetry: Thread,
+    /// It gives way to all others: a picture can wait, a change cannot.
+    pub(crate) dashboard: Thread,
     /// Nothing may make a renewal late.
     pub(crate) lease: Thread,
     /// For reconciles that compute; absent where everything runs on one thread.
@@ -67,6 +72,14 @@ impl Pool {
     }
 }
 
+/// Lets all other threads go before this one, where the system knows the priority of a thread.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, LAST) {
+        tracing::debug!(%error, "the dashboard's thread is scheduled as any other");
+    }
+}
+
 /// The arbiters behind a [`Crew`].
 pub(crate) struct Arbiters(Vec<Arbiter>);
 
@@ -81,6 +94,7 @@ impl Crew {
             indexers: here.clone(),
             events: here.clone(),
             telemetry: here.clone(),
+            dashboard: here.clone(),
             lease: here,
             pool: None,
         }
@@ -101,8 +115,10 @@ impl Crew {
         }
     }
 
-    /// Arbiters of their own for `workers` shards, triggers, informers, events, probes and the lease.
+    /// Arbiters of their own for `workers` shards, triggers, informers, events, probes, the dashboard and the lease.
     pub(crate) fn hire(workers: usize) -> (Self, Arbiters) {
+        let aside = Arbiter::new();
+        aside.spawn_fn(give_way);
         let mut arbiters = Vec::new();
         let mut hire = |name: String| {
             let arbiter = Arbiter::new();
@@ -112,6 +128,7 @@ impl Crew {
         };
         let crew = Self {
             telemetry: hire("telemetry".into()),
+            dashboard: Thread::arbiter("dashboard", &aside.handle()),
             lease: hire("lease".into()),
             events: hire("events".into()),
             informers: hire("informers".into()),
@@ -124,6 +141,7 @@ impl Crew {
                 .collect(),
             pool: None,
         };
+        arbiters.push(aside);
         (crew, Arbiters(arbiters))
     }
 }

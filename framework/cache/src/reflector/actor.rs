@@ -31,7 +31,7 @@ use watching::Opening;
 /// Items handed over at a time.
 const BATCH: usize = 128;
 /// Bytes parsed at a time: what is parsed but not handed over is bounded by it, however large a chunk is.
-const PARSE: usize = 256 << 10;
+const PARSE: usize = 512 << 10;
 
 /// The only actor that speaks to the server.
 ///

@@ -132,7 +132,7 @@ impl Press {
             // the first ones of a list are often of one namespace and alike
             false => state.referred >= if state.trained { 10 * MANY } else { MANY },
         };
-        let quote = !state.trained && objects >= learned * 2;
+        let quote = !state.trained && objects >= learned * 4;
         match () {
             () if objects < FEW => None,
             () if train => Some(Due::Train),

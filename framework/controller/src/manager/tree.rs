@@ -51,7 +51,7 @@ pub(super) fn root(parts: Parts) -> SupervisorSpec {
                 let make = move |_: &Link| bridge.actor();
                 root.add(
                     ChildSpec::actor("dashboard", Mailbox::new(), make)
-                        .thread(parts.crew.telemetry.clone()),
+                        .thread(parts.crew.dashboard.clone()),
                 );
             }
             if let Some(keepers) = &parts.keepers {
