@@ -20,7 +20,7 @@ fn done(synced: bool, objects: usize) -> (Vec<usize>, Vec<usize>) {
 #[test]
 fn dictionaries_are_trained_seldom_and_never_for_ever() {
     let (quoted, trained) = done(false, 100_000);
-    assert_eq!(quoted, [200, 400, 800, 1600, 3200]);
+    assert_eq!(quoted, [200, 800, 3200]);
     assert_eq!(trained, [4_200, 44_200, 84_200]);
     let (quoted, trained) = done(true, 1_000_000);
     assert!(quoted.is_empty() && trained.len() < 25, "{trained:?}");
