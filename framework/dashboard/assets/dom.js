@@ -60,7 +60,8 @@ export const span = (ms) => roughly(ms).replaceAll(" ", "\u00a0");
 function roughly(ms) {
   if (ms === null || ms === undefined) return "";
   const s = Math.max(0, ms) / 1000;
-  if (s < 0.001) return "0 ms";
+  if (!(s > 0.0000005)) return "0 ms";
+  if (s < 0.001) return `${Math.round(s * 1e6)} µs`;
   if (s < 1) return `${(s * 1000).toPrecision(s < 0.1 ? 2 : 3) * 1} ms`;
   if (s < 10) return `${s.toFixed(1)} s`;
   if (s < 60) return `${Math.round(s)} s`;
