@@ -1,5 +1,5 @@
 // The page: one stream of pictures, and the view that the address names.
-import { $, ago, api, attr, cls, h, keyed, now, setNow, text } from "./dom.js";
+import { $, ago, api, attr, cls, h, keyed, now, setNow, span, text } from "./dom.js";
 import * as actions from "./actions.js";
 import * as controllers from "./controllers.js";
 import * as keys from "./keys.js";
@@ -14,7 +14,10 @@ const SILENCE = 5000;
 let view = "tree";
 let seen = null;
 let stream = null;
+/** When there was last a picture, or the stream was last opened. */
 let heard = Date.now();
+/** When there was last a picture. */
+let told = Date.now();
 let allTroubles = false;
 
 function connect() {
@@ -24,13 +27,45 @@ function connect() {
   stream.addEventListener("open", () => controllers.fetchHistory().catch(() => {}));
   stream.addEventListener("overview", (event) => {
     heard = Date.now();
-    seen = JSON.parse(event.data);
-    setNow(seen.at_ms);
-    cls($("link"), "link live");
-    text($("link"), "live");
-    $("health").classList.remove("stale");
-    paint();
+    picture(JSON.parse(event.data), "live");
   });
+}
+
+function picture(overview, way) {
+  told = Date.now();
+  seen = overview;
+  setNow(seen.at_ms);
+  cls($("link"), "link live");
+  text($("link"), way);
+  paint();
+}
+
+/** Asks by itself: the stream may have no place for one more. */
+async function ask() {
+  const late = new Promise((_, refuse) => setTimeout(refuse, 2000));
+  try {
+    const overview = await Promise.race([api("overview"), late]);
+    if (Date.now() - told >= SILENCE) picture(overview, "no stream: asked every 5 s");
+  } catch {
+    if (Date.now() - told >= SILENCE) lost();
+  }
+}
+
+/** What is shown is no longer how things are. */
+function lost() {
+  cls($("link"), "link lost");
+  text($("link"), "connection lost, trying again");
+  cls($("health"), "health critical stale");
+  text($("health-icon"), "✕");
+  const line = "The manager does not answer";
+  const title = $("health-line");
+  if (title.dataset.line !== line) {
+    title.dataset.line = line;
+    title.replaceChildren(line);
+  }
+  const last = seen ? `; what is shown is from before that: ${seen.health.line}` : "";
+  text($("health-why"), `since ${span(Date.now() - told)}${last}`);
+  document.title = `✕ ${seen?.process.name ?? "Boatswain"} does not answer`;
 }
 
 /** Browsers allow few connections to one place: pages that nobody sees leave them to others. */
@@ -49,10 +84,8 @@ function watch() {
   if (document.hidden) return;
   const silent = Date.now() - heard;
   if (silent < SILENCE) return;
-  cls($("link"), "link lost");
-  text($("link"), "connection lost, trying again");
-  $("health").classList.add("stale");
   connect();
+  ask();
 }
 
 function health() {

@@ -269,7 +269,7 @@ impl fmt::Display for Shut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closing => f.write_str("it stops"),
-            Self::Standby => f.write_str("on standby: another process leads"),
+            Self::Standby => f.write_str("on standby: this process does not lead"),
             Self::Paused(Pause { by, since }) => write!(f, "paused since {since} by {by}"),
             Self::NotSynced(missing) => {
                 write!(f, "the cache is not synced yet: {}", missing.join(", "))

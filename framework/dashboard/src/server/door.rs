@@ -15,6 +15,7 @@ use axum::{
     serve::{IncomingStream, Listener},
 };
 use boatswain_supervision::Clock;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -27,6 +28,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const IDLE: Duration = Duration::from_secs(60);
 /// Connections at once; more wait to be accepted.
 pub const CONNECTIONS: usize = 128;
+
+/// Bytes that the system is asked to keep for a reader; it takes twice as many.
+const BUFFER: usize = 64 * 1024;
 
 pub(super) struct Door {
     listener: TcpListener,
@@ -55,6 +59,8 @@ impl Listener for Door {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     let _ = stream.set_nodelay(true);
+                    // else the system may keep minutes of pictures for a reader that takes none, and it would not be noticed
+                    let _ = set_socket_send_buffer_size(&stream, BUFFER);
                     return (Visit::new(stream, place, self.clock.clone()), address);
                 }
                 // of the process or of one that has gone already: as the system recovers

@@ -56,6 +56,14 @@ pub enum GuardError {
         /// The file.
         path: PathBuf,
     },
+    /// It is no name that a browser would call the dashboard by.
+    #[error(
+        "--dashboard-host {host:?} is no host name: give it without scheme, port and path, such as ops.example.com"
+    )]
+    Host {
+        /// What was given.
+        host: String,
+    },
     /// It is easy to guess.
     #[error(
         "the dashboard's token in {path} has fewer than {TOKEN} characters; make one with `openssl rand -hex 32`"
@@ -73,12 +81,17 @@ impl Guard {
         self.token_file.is_some()
     }
 
-    /// Whether the token, if one is named, can be used.
+    /// Whether the names can be met, and the token, if one is named, can be used.
     ///
     /// # Errors
     ///
-    /// When its file cannot be read or holds too little.
+    /// When a name has a scheme, a port or a path, or the file of the token cannot be read or holds too little.
     pub fn check(&self) -> Result<(), GuardError> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let unfit = |host: &&String| host.is_empty() || !host.chars().all(is_name);
+        if let Some(host) = self.hosts.iter().find(unfit) {
+            return Err(GuardError::Host { host: host.clone() });
+        }
         self.token().map(drop)
     }
 
@@ -254,6 +267,27 @@ mod tests {
             assert!(!admits(&guard, host, &[]), "{host}");
         }
         assert!(guard.admit(&HeaderMap::new(), None).is_err());
+    }
+
+    #[test]
+    fn a_name_that_no_request_can_have_is_an_error() {
+        let of = |host: &str| Guard {
+            hosts: vec![host.into()],
+            token_file: None,
+        };
+        for unfit in [
+            "",
+            "ops.example.com:80",
+            "http://ops.example.com",
+            "a/b",
+            "a b",
+        ] {
+            let error = of(unfit).check().expect_err(unfit).to_string();
+            assert!(error.contains("no host name"), "{error}");
+        }
+        for fit in ["ops.example.com", "BAZ", "10.0.0.1"] {
+            of(fit).check().expect(fit);
+        }
     }
 
     #[test]

@@ -183,7 +183,26 @@ impl Default for Asked {
     }
 }
 
+/// What keys can be asked for by what they do.
+const STATES: [&str; 7] = ["", "idle", "queued", "running", "waiting", "held", "parked"];
+
 impl Asked {
+    /// What is asked for that there is not, if anything: an empty answer would be taken for good news.
+    fn doubt(&self, dashboard: &Dashboard) -> Option<Response> {
+        if !STATES.contains(&self.state.as_str()) {
+            let known = STATES[1..].join(", ");
+            let why = format!("there is no state {:?}; there are {known}", self.state);
+            return Some(problem(StatusCode::BAD_REQUEST, why));
+        }
+        let (name, picture) = (self.controller()?, dashboard.picture()?);
+        let mut all = picture.overview.controllers.iter();
+        if all.any(|controller| controller.name == name) {
+            return None;
+        }
+        let why = format!("there is no controller {name:?}; see /api/v1/controllers");
+        Some(problem(StatusCode::NOT_FOUND, why))
+    }
+
     fn limit(&self) -> usize {
         self.limit.clamp(1, KEYS_MOST)
     }
@@ -195,6 +214,9 @@ impl Asked {
 }
 
 async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
+    if let Some(doubt) = asked.doubt(&dashboard) {
+        return doubt;
+    }
     answer(&dashboard, |source| {
         let limit = asked.limit();
         if let Some(top) = asked.top {
@@ -211,6 +233,9 @@ async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) ->
 }
 
 async fn parked(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
+    if let Some(doubt) = asked.doubt(&dashboard) {
+        return doubt;
+    }
     answer(&dashboard, |source| {
         json(&source.parked(asked.controller(), &asked.q, asked.limit()))
     })

@@ -445,6 +445,22 @@ async fn readers_are_bounded_and_their_places_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_asks_for_keys_of_what_there_is_not_is_told_so_and_not_that_there_are_none() {
+    let scene = scene(false);
+    for path in ["keys", "parked"] {
+        let of = async |query: &str| scene.get(&format!("/api/v1/{path}?{query}")).await.0;
+        assert_eq!(of("state=bogus").await, StatusCode::BAD_REQUEST, "{path}");
+        assert_eq!(of("controller=nope").await, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(
+            of("state=parked&controller=scaler").await,
+            StatusCode::OK,
+            "{path}"
+        );
+        assert_eq!(of("state=&controller=").await, StatusCode::OK, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn before_the_tree_has_started_one_is_told_to_come_back() {
     let dashboard = Dashboard::new(Clock::paused(SystemTime::UNIX_EPOCH), Guard::default());
     let scene = Scene {
