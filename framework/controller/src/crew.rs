@@ -184,7 +184,7 @@ mod tests {
             let (_, arbiters) = Crew::hire(2);
             arbiters.0.iter().map(Arbiter::handle).collect::<Vec<_>>()
         });
-        assert_eq!(handles.len(), 9);
+        assert_eq!(handles.len(), 10);
         for handle in handles {
             // a thread that has ended takes no more tasks
             while handle.spawn_fn(|| ()) {

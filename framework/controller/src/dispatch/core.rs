@@ -100,7 +100,9 @@ impl DispatchCore {
         let Some(priority) = &self.priority else {
             return lane;
         };
-        let Ok(Some(object)) = self.runner.look(key) else {
+        // the store, not its lister: while the first list is read, that has nothing to say yet
+        let stores = self.runner.stores();
+        let Some(object) = stores.iter().find_map(|store| store.get(key)) else {
             return lane;
         };
         match (guarded(|| priority(&object)), lane) {
