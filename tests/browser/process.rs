@@ -51,11 +51,14 @@ async fn the_page_outlives_a_process_that_is_killed_or_stands_still() {
     browser.sees("#tree", "podautoscaler").await;
     program.signal("-STOP");
     browser.sees("#link", "connection lost").await;
+    // it is not known how things are
+    browser.sees("#health-line", "does not answer").await;
     program.signal("-CONT");
     browser.sees("#link", "live").await;
     // killed, without a word
     drop(program);
     browser.sees("#link", "connection lost").await;
+    browser.sees("#health-line", "does not answer").await;
     let _program = Program::start(address);
     browser.sees("#link", "live").await;
     browser.sees("#health-line", "All is well").await;
