@@ -50,13 +50,14 @@ fn objects_that_are_said_to_be_urgent_go_first_also_in_the_first_list() {
             stage.create(&format!("any-{n}")).await;
         }
         stage.create_ranked("low", "low").await;
-        stage.create_ranked("vip", "vip").await;
+        // in the midst of the list
+        stage.create_ranked("any-400-vip", "vip").await;
         let scripted = Scripted::new(&stage.clock, |_| Script::Work(Duration::from_millis(1)));
         let controller = scripted.controller().concurrency(1).priority(vip);
         let running = stage.start(controller.reconciler(scripted.maker())).await;
         stage.clock.sleep(secs(10)).await;
         let first = order(&scripted);
-        let place = first.iter().position(|name| name == "vip");
+        let place = first.iter().position(|name| name == "any-400-vip");
         assert!(first.len() == 1002 && place < Some(10), "{place:?}");
 
         // while they wait, what comes later overtakes by rank
