@@ -6,6 +6,7 @@ import * as keys from "./keys.js";
 import * as tree from "./tree.js";
 
 const VIEWS = ["tree", "controllers", "keys", "parked", "informers"];
+const ICONS = { ok: "✓", notice: "i", warning: "!", critical: "✕" };
 /** Between two looks at how things are while nobody sees the page. */
 const GLANCE = 10000;
 /** Without a picture for so long the stream is given up and opened anew. */
@@ -55,17 +56,22 @@ async function ask() {
 function lost() {
   cls($("link"), "link lost");
   text($("link"), "connection lost, trying again");
-  cls($("health"), "health critical stale");
-  text($("health-icon"), "✕");
-  const line = "The manager does not answer";
+  const last = seen ? `; what is shown is from before that: ${seen.health.line}` : "";
+  verdict("critical", "The manager does not answer", `since ${span(Date.now() - told)}${last}`);
+  $("health").classList.add("stale");
+  document.title = `✕ ${seen?.process.name ?? "Boatswain"} does not answer`;
+}
+
+/** How things are, in one line that may lead to where it is to be seen. */
+function verdict(level, line, why, to) {
+  cls($("health"), `health ${level}`);
+  text($("health-icon"), ICONS[level]);
   const title = $("health-line");
   if (title.dataset.line !== line) {
     title.dataset.line = line;
-    title.replaceChildren(line);
+    title.replaceChildren(to ? h("a", { href: to }, line) : line);
   }
-  const last = seen ? `; what is shown is from before that: ${seen.health.line}` : "";
-  text($("health-why"), `since ${span(Date.now() - told)}${last}`);
-  document.title = `✕ ${seen?.process.name ?? "Boatswain"} does not answer`;
+  text($("health-why"), why);
 }
 
 /** Browsers allow few connections to one place: pages that nobody sees leave them to others. */
@@ -91,21 +97,14 @@ function watch() {
 function health() {
   const { level, line, troubles } = seen.health;
   const first = troubles[0];
-  cls($("health"), `health ${level}`);
-  text($("health-icon"), { ok: "✓", notice: "i", warning: "!", critical: "✕" }[level]);
-  const title = $("health-line");
-  const to = first ? place(first) : null;
-  if (title.dataset.line !== line) {
-    title.dataset.line = line;
-    title.replaceChildren(to ? h("a", { href: to }, line) : line);
-  }
   const actors = (node) => 1 + node.children.reduce((sum, child) => sum + actors(child), 0);
   const calm = `${seen.controllers.length} controller${seen.controllers.length === 1 ? "" : "s"}, ${seen.informers.length} informer${seen.informers.length === 1 ? "" : "s"}, ${seen.tree.root ? actors(seen.tree.root) : 0} actors`;
-  text($("health-why"), first ? [first.why, `since ${ago(first.since_ms).replace(/ ago$/, "")}`].filter(Boolean).join(" — ") : calm);
+  const why = first ? [first.why, `since ${ago(first.since_ms).replace(/ ago$/, "")}`].filter(Boolean).join(" — ") : calm;
+  verdict(level, line, why, first ? place(first) : null);
   keyed($("troubles"), troubles.slice(1, allTroubles ? troubles.length : 4), (one) => one.id, () => h("li", null, h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "what" }, h("a")), h("span", { class: "muted" }), h("span", { class: "why" })), (element, one) => {
     const [dot, what, since, why] = element.children;
     cls(element, one.level);
-    text(dot, { notice: "i", warning: "!", critical: "✕" }[one.level] ?? "");
+    text(dot, ICONS[one.level] ?? "");
     const link = what.firstChild;
     text(link, one.what);
     attr(link, "href", place(one));

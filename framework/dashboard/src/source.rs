@@ -31,17 +31,18 @@ pub trait Source: Send + Sync + 'static {
     /// What is not ready, by name, with why. What informers say of themselves need not be repeated.
     fn unready(&self) -> Vec<(String, String)>;
 
-    /// The keys that `query` asks for.
-    fn keys(&self, query: &KeyQuery) -> Keys;
+    /// The keys that `query` asks for, or why there can be none.
+    fn keys(&self, query: &KeyQuery) -> Result<Keys, Refused>;
 
     /// The keys that stand out, of the controller called so or of all.
-    fn top(&self, top: Top, controller: Option<&str>, limit: usize) -> Vec<KeyRow>;
+    fn top(&self, top: Top, controller: Option<&str>, limit: usize)
+    -> Result<Vec<KeyRow>, Refused>;
 
     /// All about one key, or why there is nothing to say.
     fn explain(&self, controller: &str, key: &str) -> Result<KeyView, Refused>;
 
     /// The keys that are parked, at most `limit` of them; `q` is part of their names.
-    fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Parked;
+    fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Result<Parked, Refused>;
 
     /// Does what somebody asks for, and says what was done. It is done even if the future is dropped.
     fn act(&self, action: Action) -> BoxFuture<'static, Result<String, Refused>>;

@@ -60,10 +60,11 @@ impl Lookout {
     }
 
     /// The controller called so, or all.
-    fn controllers(&self, name: Option<&str>) -> Vec<ControllerHandle> {
-        let all = self.observer().controllers().into_iter();
-        let meant = all.filter(|one| name.is_none_or(|name| one.name() == name));
-        meant.collect()
+    fn named(&self, name: Option<&str>) -> Result<Vec<ControllerHandle>, Refused> {
+        match name {
+            Some(name) => Ok(vec![self.controller(name)?]),
+            None => Ok(self.observer().controllers()),
+        }
     }
 }
 
@@ -88,7 +89,7 @@ impl Source for Lookout {
     fn controllers(&self) -> Vec<ControllerView> {
         let now = self.observer().clock.now();
         let seen = self.0.roster.seen(now);
-        let all = self.controllers(None);
+        let all = self.observer().controllers();
         all.iter()
             .map(|one| {
                 let seen = seen.iter().find(|seen| seen.controller == one.name());
@@ -119,12 +120,18 @@ impl Source for Lookout {
         failing
     }
 
-    fn keys(&self, query: &KeyQuery) -> Keys {
-        keys::search(&self.controllers(query.controller.as_deref()), query)
+    fn keys(&self, query: &KeyQuery) -> Result<Keys, Refused> {
+        let controllers = self.named(query.controller.as_deref())?;
+        Ok(keys::search(&controllers, query))
     }
 
-    fn top(&self, top: Top, controller: Option<&str>, limit: usize) -> Vec<KeyRow> {
-        keys::top(&self.controllers(controller), top, limit)
+    fn top(
+        &self,
+        top: Top,
+        controller: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<KeyRow>, Refused> {
+        Ok(keys::top(&self.named(controller)?, top, limit))
     }
 
     fn explain(&self, controller: &str, name: &str) -> Result<KeyView, Refused> {
@@ -133,8 +140,8 @@ impl Source for Lookout {
         Ok(views::explained(controller.explain(&key), runs))
     }
 
-    fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Parked {
-        keys::parked(&self.controllers(controller), q, limit)
+    fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Result<Parked, Refused> {
+        Ok(keys::parked(&self.named(controller)?, q, limit))
     }
 
     fn act(&self, action: Action) -> BoxFuture<'static, Result<String, Refused>> {

@@ -1,6 +1,6 @@
 //! Who is answered: requests under a known name, of no other origin; and for actions, with the token.
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, net::IpAddr, path::PathBuf};
 
 use axum::{
     extract::{Request, State},
@@ -87,9 +87,10 @@ impl Guard {
     ///
     /// When a name has a scheme, a port or a path, or the file of the token cannot be read or holds too little.
     pub fn check(&self) -> Result<(), GuardError> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        let unfit = |host: &&String| host.is_empty() || !host.chars().all(is_name);
-        if let Some(host) = self.hosts.iter().find(unfit) {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let is_name = |host: &str| !host.is_empty() && host.chars().all(is_part);
+        let fits = |host: &String| is_name(host) || host.parse::<IpAddr>().is_ok();
+        if let Some(host) = self.hosts.iter().find(|host| !fits(host)) {
             return Err(GuardError::Host { host: host.clone() });
         }
         self.token().map(drop)
@@ -148,9 +149,7 @@ impl Guard {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => host.rsplit_once(':').map_or(host, |(name, _)| name),
         };
-        let loopback = name
-            .parse()
-            .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+        let loopback = name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
         let same = |known: &String| known.eq_ignore_ascii_case(name);
         loopback || name.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(same)
     }
@@ -285,7 +284,7 @@ mod tests {
             let error = of(unfit).check().expect_err(unfit).to_string();
             assert!(error.contains("no host name"), "{error}");
         }
-        for fit in ["ops.example.com", "BAZ", "10.0.0.1"] {
+        for fit in ["ops.example.com", "BAZ", "10.0.0.1", "fd00::1"] {
             of(fit).check().expect(fit);
         }
     }

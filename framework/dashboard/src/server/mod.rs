@@ -30,7 +30,7 @@ use self::{
 use crate::{
     core::Dashboard,
     source::{KeyQuery, Refused, Source, Top},
-    view::{Overview, Problem},
+    view::{Keys, Overview, Problem},
 };
 
 /// The routes in the words of OpenAPI.
@@ -187,22 +187,6 @@ impl Default for Asked {
 const STATES: [&str; 7] = ["", "idle", "queued", "running", "waiting", "held", "parked"];
 
 impl Asked {
-    /// What is asked for that there is not, if anything: an empty answer would be taken for good news.
-    fn doubt(&self, dashboard: &Dashboard) -> Option<Response> {
-        if !STATES.contains(&self.state.as_str()) {
-            let known = STATES[1..].join(", ");
-            let why = format!("there is no state {:?}; there are {known}", self.state);
-            return Some(problem(StatusCode::BAD_REQUEST, why));
-        }
-        let (name, picture) = (self.controller()?, dashboard.picture()?);
-        let mut all = picture.overview.controllers.iter();
-        if all.any(|controller| controller.name == name) {
-            return None;
-        }
-        let why = format!("there is no controller {name:?}; see /api/v1/controllers");
-        Some(problem(StatusCode::NOT_FOUND, why))
-    }
-
     fn limit(&self) -> usize {
         self.limit.clamp(1, KEYS_MOST)
     }
@@ -214,31 +198,39 @@ impl Asked {
 }
 
 async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
-    if let Some(doubt) = asked.doubt(&dashboard) {
-        return doubt;
-    }
-    answer(&dashboard, |source| {
+    found(&dashboard, &asked, |source| {
         let limit = asked.limit();
         if let Some(top) = asked.top {
-            let keys = source.top(top, asked.controller(), limit);
-            return json(&crate::view::Keys { keys, more: false });
+            let keys = source.top(top, asked.controller(), limit)?;
+            return Ok(Keys { keys, more: false });
         }
-        json(&source.keys(&KeyQuery {
+        source.keys(&KeyQuery {
             controller: asked.controller().map(str::to_owned),
             limit,
             q: asked.q.clone(),
             state: asked.state.clone(),
-        }))
+        })
     })
 }
 
 async fn parked(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
-    if let Some(doubt) = asked.doubt(&dashboard) {
-        return doubt;
-    }
-    answer(&dashboard, |source| {
-        json(&source.parked(asked.controller(), &asked.q, asked.limit()))
+    found(&dashboard, &asked, |source| {
+        source.parked(asked.controller(), &asked.q, asked.limit())
     })
+}
+
+/// What there is of what is asked for. An empty answer would be taken for good news, so who asks for keys in a state that there is not is told so.
+fn found<T: Serialize>(
+    dashboard: &Dashboard,
+    asked: &Asked,
+    of: impl FnOnce(&dyn Source) -> Result<T, Refused>,
+) -> Response {
+    if STATES.contains(&asked.state.as_str()) {
+        return answer(dashboard, of);
+    }
+    let known = STATES[1..].join(", ");
+    let why = format!("there is no state {:?}; there are {known}", asked.state);
+    problem(StatusCode::BAD_REQUEST, why)
 }
 
 async fn explain(
@@ -256,15 +248,16 @@ async fn explain_cluster_wide(
 }
 
 fn explained(dashboard: &Dashboard, controller: &str, key: &str) -> Response {
-    answer(dashboard, |source| match source.explain(controller, key) {
-        Ok(view) => json(&view),
-        Err(why) => refused(why),
-    })
+    answer(dashboard, |source| source.explain(controller, key))
 }
 
-fn answer(dashboard: &Dashboard, of: impl FnOnce(&dyn Source) -> Response) -> Response {
-    match dashboard.source() {
-        Some(source) => of(&**source),
+fn answer<T: Serialize>(
+    dashboard: &Dashboard,
+    of: impl FnOnce(&dyn Source) -> Result<T, Refused>,
+) -> Response {
+    match dashboard.source().map(|source| of(&**source)) {
+        Some(Ok(told)) => json(&told),
+        Some(Err(why)) => refused(why),
         None => starting(),
     }
 }

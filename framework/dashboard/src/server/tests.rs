@@ -27,6 +27,14 @@ const EVIL: &str = "<img src=x onerror=alert(1)>";
 #[derive(Default)]
 struct Still(std::sync::Mutex<Vec<Action>>, AtomicUsize);
 
+/// Whether there is a controller called so.
+fn known(controller: Option<&str>) -> Result<(), Refused> {
+    match controller {
+        None | Some("scaler") => Ok(()),
+        Some(other) => Err(Refused::Unknown(other.into())),
+    }
+}
+
 impl Source for Still {
     fn process(&self) -> Process {
         self.1.fetch_add(1, Relaxed);
@@ -57,18 +65,19 @@ impl Source for Still {
     fn unready(&self) -> Vec<(String, String)> {
         Vec::new()
     }
-    fn keys(&self, query: &KeyQuery) -> Keys {
+    fn keys(&self, query: &KeyQuery) -> Result<Keys, Refused> {
+        known(query.controller.as_deref())?;
         let row = KeyRow {
             key: format!("{EVIL}/{}", query.q),
             ..KeyRow::default()
         };
-        Keys {
+        Ok(Keys {
             keys: vec![row; query.limit],
             more: false,
-        }
+        })
     }
-    fn top(&self, _: Top, _: Option<&str>, _: usize) -> Vec<KeyRow> {
-        Vec::new()
+    fn top(&self, _: Top, of: Option<&str>, _: usize) -> Result<Vec<KeyRow>, Refused> {
+        known(of).map(|()| Vec::new())
     }
     fn explain(&self, controller: &str, key: &str) -> Result<KeyView, Refused> {
         let row = KeyRow {
@@ -79,14 +88,13 @@ impl Source for Still {
             row,
             ..KeyView::default()
         };
-        let unknown = || Refused::Unknown(controller.into());
-        (controller == "scaler").then_some(view).ok_or_else(unknown)
+        known(Some(controller)).map(|()| view)
     }
-    fn parked(&self, _: Option<&str>, _: &str, _: usize) -> Parked {
-        Parked {
+    fn parked(&self, of: Option<&str>, _: &str, _: usize) -> Result<Parked, Refused> {
+        known(of).map(|()| Parked {
             parked: vec![ParkedRow::default()],
             total: 1,
-        }
+        })
     }
     fn act(&self, action: Action) -> BoxFuture<'static, Result<String, Refused>> {
         self.0.lock().expect("whole").push(action);

@@ -54,12 +54,12 @@ impl Body {
             None => self.read().await,
         };
         if let Ok(Some(_)) = part {
-            self.ahead = self.read().now_or_never();
+            self.has_more();
         }
         part
     }
 
-    /// Whether the next bytes, or the end, have come already.
+    /// Whether the next bytes, or the end, have come already. Asks for them.
     pub(super) fn has_more(&mut self) -> bool {
         if self.ahead.is_none() {
             self.ahead = self.read().now_or_never();
