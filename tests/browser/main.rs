@@ -9,6 +9,7 @@ mod everybody;
 mod process;
 mod readers;
 mod scene;
+mod telling;
 
 use std::time::Duration;
 

@@ -26,6 +26,8 @@ pub(crate) enum Part {
     Panic,
     /// Takes so many milliseconds.
     Take(u64),
+    /// Asks to run again, much later.
+    Wait,
 }
 
 /// What happens is written here.
@@ -83,6 +85,7 @@ impl Reconciler<ConfigMap> for Quay {
     type Error = Trouble;
 
     async fn reconcile(&self, _: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Trouble> {
+        cx.decided(format!("Moored: {EVIL}"));
         play(&self.0, cx.key().name()).await
     }
 
@@ -102,6 +105,7 @@ async fn play(script: &Script, name: &str) -> Result<Outcome, Trouble> {
         None => Ok(Outcome::Done),
         Some(Part::Fail) => Err(Trouble(format!("the crane refuses {EVIL}"))),
         Some(Part::GiveUp) => Ok(Outcome::GiveUp(format!("no such berth: {EVIL}"))),
+        Some(Part::Wait) => Ok(Outcome::RequeueAfter(Duration::from_millis(3_630_000))),
         Some(Part::Panic) => panic!("the rope of {name} broke"),
         Some(Part::Take(millis)) => {
             Clock::system().sleep(Duration::from_millis(millis)).await;

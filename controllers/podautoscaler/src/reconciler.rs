@@ -212,6 +212,9 @@ impl Run<'_> {
         found: &Found,
     ) -> Result<Option<Duration>, ReconcileError> {
         let (scaled, written) = self.memory(|memory| (memory.scaled, memory.status_written));
+        let verdict = found.verdict(self.pa, scaled);
+        self.cx
+            .decided(format!("{}: {}", verdict.reason, verdict.message));
         let status = status::next(self.pa, target, found, scaled, self.cx.wall());
         if self.pa.status.as_ref() == Some(&status) {
             self.memory(|memory| memory.scaled = None);

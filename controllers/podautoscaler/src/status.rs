@@ -34,7 +34,7 @@ impl From<State> for Found {
 }
 
 impl Found {
-    fn verdict(&self, pa: &PodAutoscaler, scaled: Option<Scaled>) -> Verdict {
+    pub(crate) fn verdict(&self, pa: &PodAutoscaler, scaled: Option<Scaled>) -> Verdict {
         let (target, wanted) = (&pa.spec.target_deployment, pa.spec.replicas);
         let (status, reason, message) = match self {
             Self::InSync => match scaled {

@@ -185,6 +185,10 @@ fn explain_says_why_an_object_last_ran_by_any_name_of_its_kind() {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert!(told.starts_with("default/web of podautoscaler: "), "{told}");
         assert!(told.contains("it wrote"), "{told}");
+        assert!(
+            told.contains("it decided: Scaled: Deployment web was changed from 1 to 3 replicas"),
+            "{told}"
+        );
     }
     for crooked in ["default/web/more", "default/"] {
         let output =

@@ -52,6 +52,7 @@ impl Reconciler<Deployment> for Fixer {
                 Wish::Replicas(replicas) => replicas,
                 Wish::Malformed(why) => {
                     self.scaler.forget(key);
+                    cx.decided(format!("MalformedReplicas: {why}"));
                     let before = self.malformed.insert(key.clone(), why.clone());
                     if before.as_ref() != Some(&why) {
                         cx.warning(deployment.as_ref(), "MalformedReplicas", why);
@@ -69,10 +70,11 @@ impl Reconciler<Deployment> for Fixer {
         let converged = self.scaler.converge(cx, key, Some(deployment), &goal);
         let Converged {
             target,
+            state,
             scaled,
             again,
-            ..
         } = converged.await?;
+        cx.decided(state.to_string());
         if let (Some(Scaled { from, to, .. }), Some(target)) = (scaled, target) {
             let text = format!("replicas changed from {from} to {to} by {}", goal.wisher);
             let note = Note::normal(target.as_ref(), "Scaled", text);

@@ -75,6 +75,20 @@ pub enum State {
     Contended(Contended),
 }
 
+/// For whoever asks what a run decided.
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InSync => f.write_str("InSync: the Deployment asks for the wanted number"),
+            Self::Missing { deleting: false } => f.write_str("Missing: there is no Deployment"),
+            Self::Missing { deleting: true } => {
+                f.write_str("Missing: the Deployment is being deleted")
+            }
+            Self::Contended(contended) => write!(f, "Contended: {contended}"),
+        }
+    }
+}
+
 /// Someone else keeps setting another number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contended {

@@ -361,6 +361,14 @@ impl Context {
         recorder.publish(controller, note);
     }
 
+    /// Says what this run decided, in words for whoever asks [why a key does or does not run](crate::ControllerHandle::explain), in a terminal or on the
+    /// dashboard: `Contended: hpa keeps setting Deployment web to 5 replicas`. Of several the last counts; a quarter of a kilobyte is kept.
+    ///
+    /// An [`Outcome`](crate::Outcome) only says when the key runs next. What users of the object are to know belongs into its status or an Event.
+    pub fn decided(&self, words: impl Into<String>) {
+        self.trail.decided(words.into());
+    }
+
     /// Where objects of this kind are, next to `key`.
     fn path<K: Resource<DynamicType = ()> + 'static>(key: &Key) -> Request {
         Self::path_of(&Kind::of::<K>(), key)

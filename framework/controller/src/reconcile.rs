@@ -63,6 +63,34 @@ pub enum Outcome {
     GiveUp(String),
 }
 
+/// For people: what the reconciler asks for.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::RequeueAfter(time) => write!(f, "asks to run again after {}", in_words(*time)),
+            Self::Retry => f.write_str("is not ready yet"),
+            Self::GiveUp(reason) => write!(f, "gave up: {reason}"),
+        }
+    }
+}
+
+/// A time as people write it, in two units at most: `55.65 s`, `2 min 30 s`, `10 min`.
+fn in_words(time: Duration) -> String {
+    let (whole, millis) = (time.as_secs(), time.subsec_millis());
+    let two = |big: u64, unit: &str, small: u64, of: &str| match small {
+        0 => format!("{big} {unit}"),
+        small => format!("{big} {unit} {small} {of}"),
+    };
+    match whole {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{} s", whole as f64 + f64::from(millis / 10) / 100.0),
+        60..3_600 => two(whole / 60, "min", whole % 60, "s"),
+        3_600..86_400 => two(whole / 3_600, "h", whole % 3_600 / 60, "min"),
+        _ => two(whole / 86_400, "d", whole % 86_400 / 3_600, "h"),
+    }
+}
+
 impl Outcome {
     /// [`Outcome::Done`], for the end of a chain: `cx.patch_status(..).await.map(Outcome::done)`.
     pub fn done<T>(_: T) -> Self {
@@ -400,6 +428,27 @@ mod tests {
         ] {
             assert!(!other.renew(), "{other}");
         }
+    }
+
+    #[test]
+    fn outcomes_read_like_words_and_not_like_code() {
+        let millis = |n| Outcome::RequeueAfter(Duration::from_millis(n)).to_string();
+        for (n, time) in [
+            (0, "0 ms"),
+            (250, "250 ms"),
+            (5_000, "5 s"),
+            (55_653, "55.65 s"),
+            (600_000, "10 min"),
+            (150_400, "2 min 30 s"),
+            (5_400_000, "1 h 30 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
+            assert_eq!(millis(n), format!("asks to run again after {time}"));
+        }
+        assert_eq!(Outcome::Done.to_string(), "done");
+        assert_eq!(Outcome::Retry.to_string(), "is not ready yet");
+        let gave_up = Outcome::GiveUp("not ours".into());
+        assert_eq!(gave_up.to_string(), "gave up: not ours");
     }
 
     #[test]

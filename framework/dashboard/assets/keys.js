@@ -3,6 +3,8 @@ import { $, ago, api, attr, clock, coarse, count, facts, h, keyPath, keyed, mark
 import { act, requeue, unlocked, unpark } from "./actions.js";
 
 const CHIPS = [["", "Busy"], ["running", "Running"], ["queued", "Ready"], ["waiting", "Waiting"], ["held", "Held"], ["parked", "Parked"], ["top:failing", "Failing"], ["top:slowest", "Slowest"]];
+/** Results of runs that are no failures. */
+const GOOD = ["success", "requeue_after", "retry"];
 let state = "";
 let chosen = null;
 let asked = 0;
@@ -93,14 +95,16 @@ export async function explain() {
     h("p", null, h("span", { class: `pill s-${key.state}` }, `${sign(key.state)} ${key.state}`), " ", h("span", { class: "when muted" }, due(key))),
     h("p", { class: "key-why" }, key.text.split("\n")[0].replace(`${key.key} of ${key.controller}: `, "")),
     facts([
-      ["No run begins", key.shut], ["To run because", key.pending], ["Failed in a row", key.failures || ""],
+      ["Decided", key.runs[0]?.decided],
+      ["No run begins", key.shut], ["To run because", key.pending === "none" ? "" : key.pending], ["Failed in a row", key.failures || ""],
       ["Next run", key.next_ms ? `${clock(key.next_ms)} at the earliest` : ""], ["Set aside", key.quarantined],
     ]),
     unlocked() ? h("div", { class: "buttons" }, h("button", { onclick: () => requeue(key.controller, key.key) }, "Run now"), key.state === "parked" ? h("button", { class: "primary", onclick: () => unpark(key.controller, key.key) }, "Unpark") : null) : null,
     h("h3", null, key.runs.length ? "Last runs" : "No run of it is remembered"),
-    h("ol", { class: "runs" }, key.runs.map((run) => h("li", { class: ["success", "requeue_after", "retry"].includes(run.result) ? "good" : "bad" },
-      h("div", null, h("b", null, run.result.replaceAll("_", " ")), ` after ${span(run.took_ms)}, ${ago(run.began_ms)}`, h("span", { class: "muted" }, ` · ${clock(run.began_ms)}`)),
-      run.text ? h("div", { class: "bad" }, run.text) : null,
+    h("ol", { class: "runs" }, key.runs.map((run) => h("li", { class: GOOD.includes(run.result) ? "good" : "bad" },
+      h("div", null, h("b", null, run.result === "requeue_after" ? "asks to run again" : run.result.replaceAll("_", " ")), `${run.result === "requeue_after" ? ", took" : " after"} ${span(run.took_ms)}, ${ago(run.began_ms)}`, h("span", { class: "muted" }, ` · ${clock(run.began_ms)}`)),
+      run.decided ? h("div", { class: "decided" }, h("span", { class: "muted" }, "decided: "), run.decided) : null,
+      run.text ? h("div", { class: GOOD.includes(run.result) ? "muted" : "bad" }, run.text) : null,
       h("div", { class: "muted" }, `because: ${run.causes}${run.trigger ? `, by ${run.trigger}` : ""}${run.seen ? `; saw version ${run.seen}` : "; saw no object"}${run.attempt ? `; ${plural(run.attempt, "failure")} before` : ""}`),
       run.written ? h("div", null, `wrote ${run.written === 1 ? "once" : `${run.written} times`}${run.writes.length ? ": " : ""}`, run.writes.map((write) => h("div", { class: "mono" }, write))) : h("div", { class: "muted" }, "wrote nothing"),
       run.id ? h("div", { class: "mono muted" }, run.id) : null))),

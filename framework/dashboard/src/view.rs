@@ -311,7 +311,7 @@ pub struct KeyRow {
     pub result: Option<String>,
     /// How long that took.
     pub took_ms: Option<f64>,
-    /// Why it does not run, or what its last run said.
+    /// Why it does not run, or what its last run decided or said.
     pub why: Option<String>,
 }
 
@@ -356,6 +356,8 @@ pub struct RunView {
     pub result: String,
     /// What it said of that.
     pub text: Option<String>,
+    /// What it said that it decided.
+    pub decided: Option<String>,
     /// The first of its writes.
     pub writes: Vec<String>,
     /// How many there were.

@@ -2,6 +2,7 @@
 
 mod comings;
 mod crashes;
+mod decisions;
 mod events;
 mod explain;
 mod finalizers;

@@ -166,6 +166,15 @@ fn doing(now: &Doing) -> (&'static str, Option<Timestamp>, Option<String>) {
 pub(super) fn row(told: &Explanation) -> KeyRow {
     let (state, since, why) = doing(&told.now);
     let last = told.last.as_ref();
+    let said = last.and_then(|run| run.decided.clone().or_else(|| run.text.clone()));
+    // that it waits because it asked for that says less than what for
+    let why = match &told.now {
+        Doing::Waiting {
+            why: Waits::Requeue,
+            ..
+        } => last.and_then(|run| run.decided.clone()).or(why),
+        _ => why.or(said),
+    };
     KeyRow {
         controller: told.controller.clone(),
         key: told.key.to_string(),
@@ -175,7 +184,7 @@ pub(super) fn row(told: &Explanation) -> KeyRow {
         failures: told.failures,
         result: last.map(|run| run.result.to_owned()),
         took_ms: last.map(|run| fine(run.took)),
-        why: why.or_else(|| last?.text.clone()),
+        why,
     }
 }
 
@@ -206,6 +215,7 @@ fn run(run: LastRun) -> RunView {
         seen: run.seen.map(|seen| seen.to_string()),
         result: run.result.into(),
         text: run.text,
+        decided: run.decided,
         writes: run.writes,
         written: run.written,
     }

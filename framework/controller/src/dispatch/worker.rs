@@ -299,8 +299,7 @@ async fn barrier(core: &DispatchCore, clock: &Clock, key: &Key) -> Option<Ended>
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Outcome(Outcome::GiveUp(reason)) => write!(f, "gave up: {reason}"),
-            Self::Outcome(outcome) => write!(f, "{outcome:?}"),
+            Self::Outcome(outcome) => outcome.fmt(f),
             Self::Failed { message, .. } => f.write_str(message),
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::TimedOut(deadline) => write!(f, "cancelled: not finished within {deadline:?}"),

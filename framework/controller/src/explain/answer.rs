@@ -148,6 +148,7 @@ fn told_of(record: Record, core: &DispatchCore, wall: &Wall) -> LastRun {
         seen: record.seen,
         result: record.ending.label(),
         text: record.text.map(String::from),
+        decided: record.decided.map(String::from),
         writes: record.writes,
         written: record.written,
     }

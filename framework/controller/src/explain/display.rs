@@ -166,6 +166,7 @@ impl LastRun {
             seen,
             result,
             text,
+            decided,
             writes,
             written,
         } = self;
@@ -189,6 +190,9 @@ impl LastRun {
         write!(f, ", and ended with {result}")?;
         if let Some(text) = text {
             write!(f, ": {text}")?;
+        }
+        if let Some(decided) = decided {
+            write!(f, "\n    it decided: {decided}")?;
         }
         match written {
             0 => write!(f, "\n    it wrote nothing")?,

@@ -62,6 +62,8 @@ pub(crate) struct Record {
     pub(crate) ending: Ending,
     /// What it said about its end.
     pub(crate) text: Option<Box<str>>,
+    /// What the reconciler said that it decided.
+    pub(crate) decided: Option<Box<str>>,
     /// The first writes, in words.
     pub(crate) writes: Vec<String>,
     /// All of them.
@@ -73,17 +75,19 @@ impl Record {
     pub(crate) fn text(ended: &Ended) -> Option<Box<str>> {
         match Ending::of(ended) {
             Ending::Success | Ending::Retry => None,
-            _ => {
-                let mut text = ended.to_string();
-                if text.len() > TEXT {
-                    let end = (0..=TEXT).rev().find(|&at| text.is_char_boundary(at));
-                    text.truncate(end.unwrap_or(0));
-                    text.push('…');
-                }
-                Some(text.into())
-            }
+            _ => Some(short(ended.to_string())),
         }
     }
+}
+
+/// A text of the author's, cut short.
+pub(super) fn short(mut text: String) -> Box<str> {
+    if text.len() > TEXT {
+        let end = (0..=TEXT).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text.into()
 }
 
 impl Journal {
@@ -197,6 +201,7 @@ impl Past {
             seen: (seen > 0).then(|| Version::new(&seen.to_string())),
             ending: self.ending,
             text: None,
+            decided: None,
             writes: Vec::new(),
             written: self.writes.into(),
         }

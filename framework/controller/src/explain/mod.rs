@@ -169,6 +169,8 @@ pub struct LastRun {
     pub result: &'static str,
     /// What it said of that, cut short.
     pub text: Option<String>,
+    /// What it [said that it decided](crate::Context::decided), cut short; not remembered for long.
+    pub decided: Option<String>,
     /// The first of its writes, in words; not remembered for long.
     pub writes: Vec<String>,
     /// How many there were.

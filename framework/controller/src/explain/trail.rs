@@ -24,6 +24,7 @@ pub(crate) struct Trail {
     pub(crate) client: OnceLock<kube::Client>,
     seen: OnceLock<Version>,
     writes: Mutex<Writes>,
+    decided: Mutex<Option<Box<str>>>,
 }
 
 #[derive(Default)]
@@ -45,6 +46,11 @@ impl Trail {
         if writes.told.len() < WRITES {
             writes.told.push(told());
         }
+    }
+
+    /// The reconciler says what it decided.
+    pub(crate) fn decided(&self, words: String) {
+        *lock(&self.decided) = Some(super::journal::short(words));
     }
 }
 
@@ -100,6 +106,7 @@ impl Logbook {
             seen: self.trail.seen.get().cloned(),
             ending: Ending::of(ended),
             text: Record::text(ended),
+            decided: lock(&self.trail.decided).take(),
             writes,
             written,
         };

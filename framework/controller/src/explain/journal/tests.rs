@@ -18,6 +18,7 @@ fn record(n: usize, ended: &Ended, seen: Option<u64>, began: Instant) -> Record 
         seen: seen.map(|seen| Version::new(&seen.to_string())),
         ending: Ending::of(ended),
         text: Record::text(ended),
+        decided: Some(short("mind the gap ".repeat(TEXT))),
         writes: vec!["patch configmaps shop/x".into()],
         written: 9,
     }
@@ -35,7 +36,10 @@ fn of_a_run_long_ago_what_matters_is_known() {
     }
     let last = journal.last(&key(WHOLE)).expect("it ran");
     assert_eq!(last.writes.len(), 1);
+    let decided = last.decided.expect("it said so");
+    assert!(decided.starts_with("mind the gap") && decided.len() <= TEXT + 3);
     let first = journal.last(&key(0)).expect("it ran");
+    assert!(first.decided.is_none(), "there is one for every object");
     assert!(first.writes.is_empty() && first.written == 9);
     assert_eq!(first.seen, Some(Version::new(&version.to_string())));
     assert_eq!(

@@ -1,0 +1,36 @@
+//! What the page tells of keys, actors, informers and itself, in the words of people.
+
+use serde_json::json;
+
+use crate::{
+    driver::Browser,
+    scene::{EVIL, Part, Scene},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_run_decided_is_told_of_its_key_as_text_and_no_outcome_reads_like_code() {
+    let scene = Scene::set(false).await;
+    scene.script.set("berth", Part::Wait);
+    scene.space.put("berth", "1").await;
+    let browser = Browser::start().await;
+    let key = format!("#/keys/quay/{}/berth", scene.space.name);
+    browser.open(&scene.url(&key)).await;
+    let told = browser.sees("#explain .facts", "Decided").await;
+    assert!(told.contains(&format!("Moored: {EVIL}")), "{told}");
+    let runs = browser.sees("#explain .runs", "decided: Moored").await;
+    assert!(
+        runs.contains("asks to run again after 1 h") && !runs.contains("RequeueAfter"),
+        "{runs}"
+    );
+    assert!(
+        runs.contains("asks to run again, took") && !runs.contains("requeue after"),
+        "{runs}"
+    );
+    let facts = browser.sees("#explain .facts", "Decided").await;
+    assert!(!facts.contains("none"), "what is not is not told: {facts}");
+    // in the list, too, it says more than that it waits
+    let listed = browser.sees("#keys .item", "berth").await;
+    assert!(listed.contains("Moored"), "{listed}");
+    let harmed = browser.run("return Boolean(window.harmed)", json!([]));
+    assert_eq!(harmed.await, false);
+}
