@@ -53,12 +53,8 @@ fn last_run(dashboard: SocketAddr) -> Value {
 
 #[test]
 fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_always_logged() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let token = dir.path().join("token");
-    std::fs::write(&token, TOKEN).expect("written");
     let dashboard = free(7);
-    let flag = format!("--dashboard-token-file={}", token.display());
-    let process = embedded(dashboard, &[&flag]);
+    let (process, _dir) = with_token(dashboard);
     let level = |filter: &str| act(dashboard, "log-level", &json!({ "filter": filter }));
     let run = || {
         let body = json!({ "controller": "podautoscaler", "key": "default/web" });
@@ -172,6 +168,47 @@ fn top_without_a_terminal_or_a_manager_is_one_line_that_says_so() {
         error.contains(&nobody) && error.contains("port-forward"),
         "{error}"
     );
+}
+
+/// A dashboard that takes the token.
+fn with_token(dashboard: SocketAddr) -> (Process, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let token = dir.path().join("token");
+    std::fs::write(&token, TOKEN).expect("written");
+    let flag = format!("--dashboard-token-file={}", token.display());
+    (embedded(dashboard, &[&flag]), dir)
+}
+
+#[test]
+fn explain_tells_five_runs_with_cause_time_decision_and_writes_the_newest_first() {
+    let dashboard = free(12);
+    let (_server, _dir) = with_token(dashboard);
+    for _ in 0..6 {
+        let before = last_run(dashboard);
+        let body = json!({ "controller": "podautoscaler", "key": "default/web" });
+        assert_eq!(act(dashboard, "requeue", &body).0, 200);
+        // every look waits for an answer
+        while last_run(dashboard) == before {}
+    }
+    let address = dashboard.to_string();
+    let asked = ["explain", "podautoscaler", "default/web", "--dashboard"];
+    let output = process::output(&[&asked[..], &[&address]].concat());
+    let told = text(&output.stdout);
+    let runs: Vec<_> = told
+        .lines()
+        .filter(|line| line.starts_with("  last run ") || line.starts_with("  run before "))
+        .collect();
+    assert_eq!(runs.len(), 5, "{told}");
+    assert!(runs[0].starts_with("  last run "), "{told}");
+    let id = |line: &str| line.split_once(": began").map(|(name, _)| name.to_owned());
+    let newest = last_run(dashboard);
+    let newest = newest.as_str().expect("an id");
+    assert!(id(runs[0]).is_some_and(|name| name.ends_with(newest)));
+    for run in &runs {
+        assert!(run.contains("took ") && run.contains("because: "), "{told}");
+    }
+    assert_eq!(told.matches("it decided: InSync: ").count(), 5, "{told}");
+    assert_eq!(told.matches("    it wrote ").count(), 5, "{told}");
 }
 
 #[test]

@@ -323,7 +323,7 @@ pub struct KeyView {
     pub row: KeyRow,
     /// When it was asked for.
     pub at_ms: u64,
-    /// The whole answer in words, several lines.
+    /// The whole answer in words, several lines, with the last five runs.
     pub text: String,
     /// Why no key of the controller begins to run, if none does.
     pub shut: Option<String>,

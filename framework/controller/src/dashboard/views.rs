@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::{
     dispatch::{ControllerHandle, Ending, Shut},
-    explain::{Doing, Explanation, LastRun, Waits},
+    explain::{Doing, Explanation, LastRun, Waits, Whole},
     leader::LeaseStatus,
     telemetry::{ERRORS, Seen},
 };
@@ -189,10 +189,14 @@ pub(super) fn row(told: &Explanation) -> KeyRow {
 }
 
 pub(super) fn explained(told: Explanation, runs: Vec<LastRun>) -> KeyView {
+    let whole = Whole {
+        told: &told,
+        runs: &runs,
+    };
     KeyView {
         row: row(&told),
         at_ms: ms(told.at),
-        text: told.to_string(),
+        text: whole.to_string(),
         shut: told.shut.as_ref().map(ToString::to_string),
         pending: told.pending.to_string(),
         quarantined: told.quarantined,

@@ -141,7 +141,7 @@ impl fmt::Display for Explanation {
             write!(f, "\n  next run: {} at the earliest", time(next))?;
         }
         match last {
-            Some(last) => last.tell(f, *at)?,
+            Some(last) => last.tell(f, "last run", *at)?,
             None => write!(f, "\n  no run of it is remembered")?,
         }
         if let Some(change) = quarantined {
@@ -154,8 +154,29 @@ impl fmt::Display for Explanation {
     }
 }
 
+/// An explanation and the runs before the last one.
+pub(crate) struct Whole<'a> {
+    pub(crate) told: &'a Explanation,
+    /// The newest first, with the last one.
+    pub(crate) runs: &'a [LastRun],
+}
+
+/// Runs that are told in words; of the last one alone nobody learns much where it is the echo of what the one before wrote.
+const TOLD: usize = 5;
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { told, runs } = self;
+        told.fmt(f)?;
+        for run in runs.iter().take(TOLD).skip(1) {
+            run.tell(f, "run before", told.at)?;
+        }
+        Ok(())
+    }
+}
+
 impl LastRun {
-    fn tell(&self, f: &mut fmt::Formatter<'_>, at: Timestamp) -> fmt::Result {
+    fn tell(&self, f: &mut fmt::Formatter<'_>, what: &str, at: Timestamp) -> fmt::Result {
         let Self {
             id,
             began,
@@ -170,7 +191,7 @@ impl LastRun {
             writes,
             written,
         } = self;
-        write!(f, "\n  last run")?;
+        write!(f, "\n  {what}")?;
         if let Some(id) = id {
             write!(f, " {id}")?;
         }

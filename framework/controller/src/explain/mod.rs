@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 pub(crate) use self::{
     cell::{state_of, word},
+    display::Whole,
     journal::Journal,
     news::{Heard, Heards},
     trail::{Logbook, Trail},
