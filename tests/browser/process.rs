@@ -5,16 +5,24 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::driver::Browser;
+use serde_json::json;
+
+use crate::{driver::Browser, scene::TOKEN};
 
 /// The program, with a server in it.
 struct Program(Child);
 
 impl Program {
     fn start(dashboard: SocketAddr) -> Self {
+        Self::start_with(dashboard, &[])
+    }
+
+    fn start_with(dashboard: SocketAddr, more: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_replica"))
             .args(["run", "--embedded", "--dashboard-listen"])
             .arg(dashboard.to_string())
+            .args(more)
+            .env_remove("RUST_LOG")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
@@ -62,4 +70,45 @@ async fn the_page_outlives_a_process_that_is_killed_or_stands_still() {
     let _program = Program::start(address);
     browser.sees("#link", "live").await;
     browser.sees("#health-line", "All is well").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_logged_is_shown_and_a_dialog_begins_with_it_and_stays_until_it_is_done() {
+    let address = TcpListener::bind("127.0.0.13:0").and_then(|listener| listener.local_addr());
+    let address = address.expect("an address");
+    let dir = tempfile::tempdir().expect("a folder");
+    let token = dir.path().join("token");
+    std::fs::write(&token, TOKEN).expect("written");
+    let flag = format!("--dashboard-token-file={}", token.display());
+    let _program = Program::start_with(address, &[&flag]);
+    let browser = Browser::start().await;
+    boatswain_tests::eventually("it is served", async || {
+        tokio::net::TcpStream::connect(address).await.map(drop)
+    })
+    .await;
+    browser.open(&format!("http://{address}/")).await;
+    browser.sees("#logged", "info,kube_client=off").await;
+    browser.click("#lock").await;
+    browser.fill("#ask-input", TOKEN).await;
+    browser.click("#ask-yes").await;
+    browser.sees("#lock", "Lock actions").await;
+    let typed = async || {
+        let typed = "return document.getElementById('ask').open && document.getElementById('ask-input').value";
+        browser.run(typed, json!([])).await
+    };
+    browser.click("#loglevel").await;
+    browser.sees("#ask-title", "What is logged").await;
+    assert_eq!(typed().await, "info,kube_client=off");
+    browser.fill("#ask-input", "inof").await;
+    browser.click("#ask-yes").await;
+    browser.sees("#ask-error", "is no level").await;
+    assert_eq!(typed().await, "inof", "it can be mended");
+    browser.fill("#ask-input", "warn,kube=debug").await;
+    browser.click("#ask-yes").await;
+    browser.sees(".toast", "what is logged now").await;
+    browser.sees("#logged", "warn,kube=debug").await;
+    assert_eq!(typed().await, false, "the dialog is closed");
+    browser.click("#loglevel").await;
+    browser.sees("#ask-title", "What is logged").await;
+    assert_eq!(typed().await, "warn,kube=debug");
 }

@@ -42,13 +42,28 @@ fn act(dashboard: SocketAddr, action: &str, body: &Value) -> (u16, String) {
     (code.expect("a code"), words)
 }
 
+/// What is read at a path of the API.
+fn read(dashboard: SocketAddr, path: &str) -> Value {
+    let answer = get(&dashboard.to_string(), &format!("/api/v1/{path}")).expect("answered");
+    let json = answer.split("\r\n\r\n").nth(1).expect("a body");
+    serde_json::from_str(json).expect("JSON")
+}
+
 /// The last run of `default/web` that is over.
 fn last_run(dashboard: SocketAddr) -> Value {
-    let path = "/api/v1/keys/podautoscaler/default/web";
-    let answer = get(&dashboard.to_string(), path).expect("explained");
-    let json = answer.split("\r\n\r\n").nth(1).expect("a body");
-    let told: Value = serde_json::from_str(json).expect("JSON");
-    told["runs"][0]["id"].clone()
+    read(dashboard, "keys/podautoscaler/default/web")["runs"][0]["id"].clone()
+}
+
+/// A picture that was taken after this was asked for: what is shown is at most a second old.
+fn overview(dashboard: SocketAddr) -> Value {
+    let at = |overview: &Value| overview["at_ms"].as_u64();
+    let before = read(dashboard, "overview");
+    loop {
+        let next = read(dashboard, "overview");
+        if at(&next) > at(&before) {
+            return next;
+        }
+    }
 }
 
 #[test]
@@ -60,6 +75,8 @@ fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_alway
         let body = json!({ "controller": "podautoscaler", "key": "default/web" });
         act(dashboard, "requeue", &body)
     };
+    let logged = || overview(dashboard)["process"]["logged"].clone();
+    assert_eq!(logged(), "info,kube_client=off");
     for nonsense in ["inof", "", "kube=loud"] {
         let (code, told) = level(nonsense);
         assert_eq!(code, 409, "{told}");
@@ -67,7 +84,9 @@ fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_alway
         let line = process.says(&["WARN", "audit", "log-level"]);
         assert!(!line.contains("DEBUG"), "{line}");
     }
+    assert_eq!(logged(), "info,kube_client=off", "nothing was changed");
     assert_eq!(level("debug").0, 200);
+    assert_eq!(logged(), "debug", "as it was said");
     assert_eq!(run().0, 200);
     process.says(&["DEBUG"]);
     assert_eq!(level("off").0, 200);

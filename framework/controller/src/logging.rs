@@ -3,7 +3,7 @@
 use std::{
     fmt::Display,
     io::{IsTerminal as _, Write as _},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock},
 };
 
 use tracing::{Subscriber, level_filters::LevelFilter};
@@ -12,9 +12,9 @@ use tracing_subscriber::{
     registry::LookupSpan, reload, util::SubscriberInitExt as _,
 };
 
-use crate::options::LogFormat;
 #[cfg(feature = "otel")]
 use crate::trace::Traces;
+use crate::{options::LogFormat, sync::lock};
 
 /// What is logged where `RUST_LOG` does not say it.
 ///
@@ -29,8 +29,14 @@ fn filter(verbosity: u8) -> &'static str {
     }
 }
 
-/// Changes what is logged.
-static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+/// What is logged, and what changes it.
+static LOGGED: OnceLock<Logged> = OnceLock::new();
+
+struct Logged {
+    /// In the words of whoever asked for it: a filter that is printed has lost their order.
+    said: Mutex<String>,
+    filter: reload::Handle<EnvFilter, Registry>,
+}
 
 /// Sends logs to standard error. How much is set by `verbosity`, as [`Options::verbosity`](crate::Options::verbosity) counts it, unless `RUST_LOG` says it.
 /// Does nothing where the program has set up logs itself.
@@ -75,8 +81,11 @@ fn subscriber(
     verbosity: u8,
 ) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
     let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let said = said.and_then(|said| with_audit(&said).ok());
-    let filter = said.unwrap_or_else(|| EnvFilter::new(filter(verbosity)));
+    let said = said.and_then(|said| Some((with_audit(&said).ok()?, said)));
+    let (filter, said) = said.unwrap_or_else(|| {
+        let said = filter(verbosity);
+        (EnvFilter::new(said), said.to_owned())
+    });
     let lines = fmt::layer()
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
@@ -94,7 +103,10 @@ fn subscriber(
     };
     let (filter, handle) = reload::Layer::new(filter);
     // only the first can be set up
-    let _ = FILTER.set(handle);
+    let _ = LOGGED.set(Logged {
+        said: said.into(),
+        filter: handle,
+    });
     // of lines only: what is traced is traced whatever is logged
     tracing_subscriber::registry().with(lines.with_filter(filter))
 }
@@ -110,8 +122,11 @@ fn with_audit(directives: &str) -> Result<EnvFilter, ParseError> {
 /// # Errors
 ///
 /// When they are not understood, or the program has set up logs itself.
-pub(crate) fn set_filter(directives: &str) -> Result<(), String> {
-    let complaint = |why: &dyn Display| format!("{directives:?} does not say what to log: {why}");
+pub(crate) fn set_filter(directives: &str) -> Result<(), FilterError> {
+    let complaint = |why: &dyn Display| FilterError::Nonsense {
+        said: directives.to_owned(),
+        why: why.to_string(),
+    };
     for part in directives.split(',').map(str::trim) {
         let is_level = !part.is_empty() && part.parse::<LevelFilter>().is_ok();
         if !is_level && !part.contains(['=', '[', ']']) {
@@ -122,9 +137,29 @@ pub(crate) fn set_filter(directives: &str) -> Result<(), String> {
         }
     }
     let filter = with_audit(directives).map_err(|error| complaint(&error))?;
-    let own = "this program has set up its logs itself";
-    let handle = FILTER.get().ok_or(own)?;
-    handle.reload(filter).map_err(|_| own.to_owned())
+    let logged = LOGGED.get().ok_or(FilterError::Own)?;
+    let mut said = lock(&logged.said);
+    let set = logged.filter.reload(filter);
+    set.map_err(|_| FilterError::Own)?;
+    directives.clone_into(&mut said);
+    Ok(())
+}
+
+/// What is logged at present, as it was asked for; `None` where the program has set up logs itself.
+pub(crate) fn present_filter() -> Option<String> {
+    let logged = LOGGED.get()?;
+    // of a subscriber that was not taken nothing is left
+    logged.filter.with_current(|_| ()).ok()?;
+    Some(lock(&logged.said).clone())
+}
+
+/// Why what is logged was not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilterError {
+    #[error("{said:?} does not say what to log: {why}")]
+    Nonsense { said: String, why: String },
+    #[error("this program has set up its logs itself")]
+    Own,
 }
 
 /// Says the last words of a process on standard error, if that can be written to.
@@ -156,7 +191,7 @@ mod tests {
             "boatswain,debug",
             "a=b=c",
         ] {
-            let refused = set_filter(nonsense).expect_err(nonsense);
+            let refused = set_filter(nonsense).expect_err(nonsense).to_string();
             assert!(refused.contains("does not say what to log"), "{refused}");
         }
         for sound in [
@@ -165,8 +200,10 @@ mod tests {
             "info,[reconcile{key=a}]=trace",
         ] {
             let refused = set_filter(sound).expect_err("no logs are set up here");
+            let refused = refused.to_string();
             assert!(refused.contains("set up its logs itself"), "{refused}");
         }
+        assert_eq!(present_filter(), None, "it is not known here");
         let off = with_audit("off").expect("a filter").to_string();
         assert!(off.contains("audit=info"), "{off}");
     }

@@ -3,13 +3,15 @@ import { $, h, text } from "./dom.js";
 
 let token = null;
 let allowed = false;
+let logged = "";
 const listeners = [];
 
 export const unlocked = () => token !== null;
 export const onLock = (listener) => listeners.push(listener);
 
-export function allow(actions) {
+export function allow(actions, filter = logged) {
   allowed = actions;
+  logged = filter ?? "";
   $("lock").hidden = !allowed;
   $("loglevel").hidden = !unlocked();
   $("unpark-all").hidden = !unlocked();
@@ -39,7 +41,7 @@ async function complaint(answer) {
   try { return (await answer.json()).error; } catch { return answer.statusText; }
 }
 
-/** Asks in a dialog; `check` may refuse by returning words. Gives what was typed, or null. */
+/** Asks in a dialog; `check` may refuse by returning words, which leaves it open. Gives what was typed, or null. */
 export function ask({ title, words, label, secret, value, yes, check }) {
   const dialog = $("ask");
   const input = $("ask-input");
@@ -54,14 +56,23 @@ export function ask({ title, words, label, secret, value, yes, check }) {
   dialog.returnValue = "no";
   return new Promise((resolve) => {
     const form = dialog.querySelector("form");
+    let busy = false;
     const submit = async (event) => {
       event.preventDefault();
-      const refusal = await check?.(input.value).catch((error) => `This could not be asked: ${error.message}`);
+      // once is enough, however often Enter is pressed
+      if (busy) return;
+      busy = true;
+      text($("ask-error"), "");
+      const refusal = await check?.(input.value).catch((error) => `It is not known whether that was done: ${error.message}`);
+      busy = false;
+      if (closed) return refusal && toast(refusal, true);
       if (refusal) return text($("ask-error"), refusal);
       dialog.close("yes");
     };
     form.addEventListener("submit", submit);
+    let closed = false;
     dialog.addEventListener("close", () => {
+      closed = true;
       form.removeEventListener("submit", submit);
       const typed = input.value;
       input.value = "";
@@ -92,16 +103,15 @@ async function unlock() {
 
 /** Does something after a confirmation. */
 export async function act(action, body, { title, words, yes, label, field, value }) {
-  const typed = await ask({ title, words, yes, label, value });
-  if (typed === null) return;
-  if (field) body = { ...body, [field]: typed };
-  try {
-    const answer = await post(action, body, token);
-    if (answer.ok) toast((await answer.json()).done);
-    else toast(await complaint(answer), true);
-  } catch (error) {
-    toast(`It is not known whether that was done: ${error.message}`, true);
-  }
+  await ask({
+    title, words, yes, label, value,
+    check: async (typed) => {
+      const answer = await post(action, field ? { ...body, [field]: typed } : body, token);
+      if (!answer.ok) return complaint(answer);
+      toast((await answer.json()).done);
+      return null;
+    },
+  });
 }
 
 export const requeue = (controller, key) => act("requeue", { controller, key }, { title: "Run now?", words: `${key} of ${controller} runs as soon as a worker is free, whatever it waits for.`, yes: "Run now" });
@@ -114,5 +124,5 @@ export function start() {
   // no button of the form: Enter would press the first of them
   $("ask-no").addEventListener("click", () => $("ask").close("no"));
   $("lock").addEventListener("click", unlock);
-  $("loglevel").addEventListener("click", () => act("log-level", {}, { title: "What is logged", words: "A level, or directives as in RUST_LOG, until the process ends.", yes: "Set", label: "Filter", field: "filter", value: "info,kube_client=off" }));
+  $("loglevel").addEventListener("click", () => act("log-level", {}, { title: "What is logged", words: "A level, or directives as in RUST_LOG, until the process ends.", yes: "Set", label: "Filter", field: "filter", value: logged }));
 }

@@ -136,7 +136,9 @@ function paint() {
   if (!seen) return;
   text($("process"), seen.process.name);
   text($("host"), seen.process.host);
-  actions.allow(seen.actions);
+  text($("logged"), seen.process.logged);
+  $("about").hidden = !seen.process.logged;
+  actions.allow(seen.actions, seen.process.logged);
   health();
   controllers.tell(seen);
   keys.tell(seen);

@@ -37,6 +37,8 @@ pub struct Process {
     pub host: String,
     /// Since when the dashboard has been looking.
     pub since_ms: u64,
+    /// What is logged at present, as in `RUST_LOG`; absent where the program has set up its logs itself.
+    pub logged: Option<String>,
 }
 
 /// Whether all is well, and if not, what is stuck, why, and since when.

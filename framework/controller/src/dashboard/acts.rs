@@ -9,7 +9,11 @@ use boatswain_workqueue::Lane;
 use futures::{FutureExt as _, future::BoxFuture};
 
 use super::Lookout;
-use crate::{dispatch::ControllerHandle, explain::Doing, logging};
+use crate::{
+    dispatch::ControllerHandle,
+    explain::Doing,
+    logging::{self, FilterError},
+};
 
 /// How long somebody who asks for a restart waits for its end; it goes on beyond that.
 const WAIT: Duration = Duration::from_secs(10);
@@ -60,7 +64,8 @@ fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
             Ok(format!("{} goes on", controller.name()))
         }
         Action::LogLevel { filter } => {
-            logging::set_filter(&filter).map_err(Refused::Impossible)?;
+            let refused = |error: FilterError| Refused::Impossible(error.to_string());
+            logging::set_filter(&filter).map_err(refused)?;
             Ok(format!("what is logged now: {filter}"))
         }
         Action::Restart { path } => Err(Refused::Unknown(path)),

@@ -16,7 +16,9 @@ use boatswain_supervision::{Events, Operator, TreeSnapshot};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
-use crate::{dispatch::ControllerHandle, leader::hostname, running::Observer, telemetry::Roster};
+use crate::{
+    dispatch::ControllerHandle, leader::hostname, logging, running::Observer, telemetry::Roster,
+};
 
 /// A manager as its dashboard sees it.
 #[derive(Clone)]
@@ -41,6 +43,7 @@ impl Lookout {
             name,
             host: hostname(),
             since_ms: views::ms(since),
+            logged: None,
         };
         Self(Arc::new(Inner {
             observer,
@@ -75,7 +78,10 @@ fn key(text: &str) -> Result<Key, Refused> {
 
 impl Source for Lookout {
     fn process(&self) -> Process {
-        self.0.process.clone()
+        Process {
+            logged: logging::present_filter(),
+            ..self.0.process.clone()
+        }
     }
 
     fn tree(&self) -> TreeSnapshot {
