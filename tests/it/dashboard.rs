@@ -254,9 +254,15 @@ async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
     assert!(slowest["keys"][0]["took_ms"].is_number(), "{slowest}");
 
     // a pause collects, and says whose wish it is
+    let handle = scene.manager.observer().controller("quay");
+    let handle = handle.expect("it is there");
     let quay = || json!({ "controller": "quay" });
     let pause = json!({ "controller": "quay", "reason": "a storm" });
-    assert_eq!(scene.act("pause", pause).await.0, StatusCode::OK);
+    let (code, told) = scene.act("pause", pause).await;
+    assert!(
+        code == StatusCode::OK && told.contains("quay is paused\""),
+        "{told}"
+    );
     scene.is_well.send_replace(true);
     let berth = format!("{}/berth", scene.space.name);
     let requeue = json!({ "controller": "quay", "key": berth });
@@ -273,7 +279,24 @@ async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
             .is_some_and(|why| why.contains("a storm")),
         "{ready}"
     );
+    // who comes second learns who was first; it began once
+    let paused = || handle.paused().expect("it is paused");
+    let first = paused();
+    let again = json!({ "controller": "quay", "reason": "an icy storm" });
+    let (code, told) = scene.act("pause", again).await;
+    assert_eq!(code, StatusCode::OK, "{told}");
+    let since = format!("is paused already, since {:.0} by", first.since);
+    for words in [
+        since.as_str(),
+        "dashboard: a storm",
+        "dashboard: an icy storm",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(paused().since, first.since);
+    assert!(paused().by.contains("an icy storm"), "{:?}", paused());
     assert_eq!(scene.act("resume", quay()).await.0, StatusCode::OK);
+    assert_eq!(handle.paused(), None);
     scene
         .told("berth", |told| told["result"] == "success")
         .await;

@@ -10,7 +10,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 
 use super::Lookout;
 use crate::{
-    dispatch::ControllerHandle,
+    dispatch::{ControllerHandle, Pause},
     explain::Doing,
     logging::{self, FilterError},
 };
@@ -55,8 +55,16 @@ fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
                 "" => "the dashboard".to_owned(),
                 reason => format!("the dashboard: {reason}"),
             };
-            controller.pause(by);
-            Ok(format!("{} is paused", controller.name()))
+            let name = controller.name();
+            Ok(match controller.pause(by.clone()) {
+                None => format!("{name} is paused"),
+                Some(Pause { by: before, since }) if before == by => {
+                    format!("{name} is paused already, since {since:.0} by {by}")
+                }
+                Some(Pause { by: before, since }) => format!(
+                    "{name} is paused already, since {since:.0} by {before}; from now on it says: by {by}"
+                ),
+            })
         }
         Action::Resume { controller } => {
             let controller = find(&controller)?;

@@ -208,11 +208,17 @@ impl Gate {
         lock(&self.0.pause).clone()
     }
 
-    /// Holds runs back, or not any more. A pause over a pause says who was the last.
-    pub(crate) fn set_pause(&self, pause: Option<Pause>) {
+    /// Holds runs back, or not any more; gives the pause there was. A pause over a pause says who was the last, and since when the first holds.
+    pub(crate) fn set_pause(&self, pause: Option<Pause>) -> Option<Pause> {
         let mut present = lock(&self.0.pause);
         self.0.is_paused.store(pause.is_some(), Relaxed);
-        *present = pause;
+        let before = present.take();
+        let since = before.as_ref().map(|before| before.since);
+        *present = pause.map(|pause| Pause {
+            since: since.unwrap_or(pause.since),
+            ..pause
+        });
+        before
     }
 
     pub(crate) fn set_standby(&self, standby: bool) {
@@ -292,6 +298,15 @@ mod tests {
         let shut = gate.shut().expect("it is paused");
         assert!(!gate.is_open());
         assert_eq!(shut.to_string(), "paused since 1970-01-01T00:00:00Z by ann");
+        let (by, since) = ("bob".to_owned(), jiff::Timestamp::MAX);
+        let before = gate.set_pause(Some(Pause { by, since }));
+        assert_eq!(before.expect("it was paused").by, "ann");
+        let shut = gate.shut().expect("it is paused");
+        assert_eq!(
+            shut.to_string(),
+            "paused since 1970-01-01T00:00:00Z by bob",
+            "it began once"
+        );
         gate.set_standby(true);
         assert_eq!(gate.shut(), Some(Shut::Standby));
         gate.set_pause(None);

@@ -96,11 +96,23 @@ impl ControllerHandle {
 
     /// Lets no run begin until it is [resumed](Self::resume); `by` says who asks for that, or why, to whoever wonders. Runs that go on end as
     /// they would, and keys are collected and coalesced all the while. The pause lasts as long as the process, whatever crashes.
-    pub fn pause(&self, by: impl Into<String>) {
+    ///
+    /// One that is paused already stays so since then; what is said now replaces what was said then. That pause is returned as it was.
+    pub fn pause(&self, by: impl Into<String>) -> Option<Pause> {
         let since = jiff::Timestamp::try_from(self.clock.wall()).unwrap_or(jiff::Timestamp::MAX);
         let by = by.into();
-        tracing::warn!(controller = %self.name, by, "paused");
-        self.gate.set_pause(Some(Pause { by, since }));
+        let pause = Pause {
+            by: by.clone(),
+            since,
+        };
+        let before = self.gate.set_pause(Some(pause));
+        match &before {
+            None => tracing::warn!(controller = %self.name, by, "paused"),
+            Some(before) => {
+                tracing::warn!(controller = %self.name, by, since = %before.since, before = before.by, "paused already");
+            }
+        }
+        before
     }
 
     /// Ends a [pause](Self::pause). Where there is none nothing happens.

@@ -275,7 +275,7 @@ impl Weather<'_> {
                     self.judge.note("pauses");
                     self.judge.shut(true);
                     match self.chance.range(0..2) {
-                        0 => self.controller.pause("the storm"),
+                        0 => drop(self.controller.pause("the storm")),
                         _ => self.controller.standby(true),
                     }
                 }
