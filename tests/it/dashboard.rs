@@ -317,7 +317,7 @@ async fn what_stands_out_is_listed_and_people_run_unpark_pause_and_resume() {
     for crooked in ["a//b", "/", "", "a/b/c"] {
         let body = json!({ "controller": "quay", "key": crooked });
         let (code, told) = scene.act("requeue", body).await;
-        assert_eq!(code, StatusCode::NOT_FOUND, "{crooked}: {told}");
+        assert_eq!(code, StatusCode::BAD_REQUEST, "{crooked}: {told}");
     }
     scene.stop().await;
 }

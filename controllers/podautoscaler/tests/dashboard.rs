@@ -79,7 +79,7 @@ fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_alway
     assert_eq!(logged(), "info,kube_client=off");
     for nonsense in ["inof", "", "kube=loud"] {
         let (code, told) = level(nonsense);
-        assert_eq!(code, 409, "{told}");
+        assert_eq!(code, 400, "{told}");
         assert!(told.contains("does not say what to log"), "{told}");
         let line = process.says(&["WARN", "audit", "log-level"]);
         assert!(!line.contains("DEBUG"), "{line}");
@@ -108,7 +108,7 @@ fn the_log_level_is_set_by_hand_nonsense_is_refused_and_what_people_did_is_alway
     assert_eq!(code, 404, "{told}");
     let crooked = json!({ "controller": "podautoscaler", "key": "default/web/more" });
     let (code, told) = act(dashboard, "requeue", &crooked);
-    assert_eq!(code, 404, "{told}");
+    assert_eq!(code, 400, "{told}");
     assert!(told.contains("is not a key"), "{told}");
 }
 

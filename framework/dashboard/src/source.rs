@@ -132,6 +132,20 @@ impl Action {
         }
     }
 
+    /// What the body of the action called so looks like.
+    #[must_use]
+    pub fn example(name: &str) -> &'static str {
+        match name {
+            "requeue" => r#"{"controller": "podautoscaler", "key": "default/web"}"#,
+            "unpark" => r#"{"controller": "podautoscaler", "key": "default/web"}"#,
+            "pause" => r#"{"controller": "podautoscaler", "reason": "migration"}"#,
+            "resume" => r#"{"controller": "podautoscaler"}"#,
+            "restart" => r#"{"path": "root/events"}"#,
+            "log-level" => r#"{"filter": "info"}"#,
+            _ => "{}",
+        }
+    }
+
     /// The names there are.
     pub const NAMES: [&'static str; 6] = [
         "requeue",
@@ -146,10 +160,13 @@ impl Action {
 /// An action that was not carried out: why, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
+    /// It is not understood, whatever there is.
+    #[error("{0}")]
+    Invalid(String),
     /// There is nothing by that name.
     #[error("{0}")]
     Unknown(String),
-    /// It cannot be done.
+    /// It cannot be done now.
     #[error("{0}")]
     Impossible(String),
 }

@@ -72,8 +72,11 @@ fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
             Ok(format!("{} goes on", controller.name()))
         }
         Action::LogLevel { filter } => {
-            let refused = |error: FilterError| Refused::Impossible(error.to_string());
-            logging::set_filter(&filter).map_err(refused)?;
+            let set = logging::set_filter(&filter);
+            set.map_err(|error| match error {
+                FilterError::Nonsense { .. } => Refused::Invalid(error.to_string()),
+                FilterError::Own => Refused::Impossible(error.to_string()),
+            })?;
             Ok(format!("what is logged now: {filter}"))
         }
         Action::Restart { path } => Err(Refused::Unknown(path)),

@@ -73,7 +73,7 @@ impl Lookout {
 
 /// The key that is written so.
 fn key(text: &str) -> Result<Key, Refused> {
-    Key::parse(text).map_err(|error| Refused::Unknown(error.to_string()))
+    Key::parse(text).map_err(|error| Refused::Invalid(error.to_string()))
 }
 
 impl Source for Lookout {

@@ -1,5 +1,7 @@
 //! What people ask for: checked, carried out, and written down.
 
+use std::fmt::Display;
+
 use axum::{
     Extension,
     body::Bytes,
@@ -7,7 +9,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{door::Peer, json, problem, refused};
 use crate::{core::Dashboard, source::Action, view::Done};
@@ -64,13 +66,34 @@ fn parse(name: &str, body: &[u8]) -> Result<Action, (StatusCode, String)> {
         let why = format!("there is no action {name}; there are {known}");
         return Err((StatusCode::NOT_FOUND, why));
     }
-    let complaint = |error: serde_json::Error| {
-        let why = format!("the body does not say what is meant: {error}; see /openapi.yaml");
+    let complaint = |why: &dyn Display| {
+        let example = Action::example(name);
+        let why = format!(
+            "the body does not say what is meant: {why}; expected an object such as {example}, see /openapi.yaml"
+        );
         (StatusCode::BAD_REQUEST, why)
     };
-    let mut said: Value = serde_json::from_slice(body).map_err(complaint)?;
-    if let Some(said) = said.as_object_mut() {
-        said.insert("action".into(), name.into());
+    let said = serde_json::from_slice(body).map_err(|error| match body.is_empty() {
+        true => complaint(&"it is empty"),
+        false => complaint(&error),
+    })?;
+    let mut said: Map<String, Value> = match said {
+        Value::Object(said) => said,
+        other => return Err(complaint(&format_args!("it is {}", kind_of(&other)))),
+    };
+    // not the client's word: it is the name of the path
+    said.insert("action".into(), name.into());
+    serde_json::from_value(said.into()).map_err(|error| complaint(&error))
+}
+
+/// What a value is, in the words of JSON.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
-    serde_json::from_value(said).map_err(complaint)
 }

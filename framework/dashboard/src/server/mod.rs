@@ -4,6 +4,7 @@ mod actions;
 mod door;
 mod guard;
 mod pages;
+mod problems;
 mod stream;
 
 use std::{net::TcpListener, sync::Arc};
@@ -16,7 +17,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{MethodRouter, get, post},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::{
     door::{CONNECTIONS, IDLE, PATIENCE},
@@ -26,11 +27,12 @@ pub use self::{
 use self::{
     door::{Door, Peer},
     guard::stand,
+    problems::{in_one_form, problem, refused, starting},
 };
 use crate::{
     core::Dashboard,
     source::{KeyQuery, Refused, Source, Top},
-    view::{Keys, Overview, Problem},
+    view::{Keys, Overview},
 };
 
 /// The routes in the words of OpenAPI.
@@ -99,6 +101,7 @@ fn router(dashboard: Dashboard) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(BODY))
+        .layer(middleware::from_fn(in_one_form))
         .layer(middleware::from_fn_with_state(dashboard.clone(), stand))
         .with_state(dashboard)
 }
@@ -111,23 +114,6 @@ fn json(value: &impl Serialize) -> Response {
         }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
-}
-
-fn problem(code: StatusCode, error: impl Into<String>) -> Response {
-    let error = error.into();
-    (code, json(&Problem { error })).into_response()
-}
-
-fn refused(why: Refused) -> Response {
-    let code = match why {
-        Refused::Unknown(_) => StatusCode::NOT_FOUND,
-        Refused::Impossible(_) => StatusCode::CONFLICT,
-    };
-    problem(code, why.to_string())
-}
-
-fn starting() -> Response {
-    problem(StatusCode::SERVICE_UNAVAILABLE, "the manager is starting")
 }
 
 /// Answers with a part of the newest picture.
@@ -168,7 +154,19 @@ struct Asked {
     q: String,
     state: String,
     top: Option<Top>,
+    #[serde(deserialize_with = "bounded")]
     limit: usize,
+}
+
+/// How many keys may be asked for. More are not cut down to that: who counts them would take them for all.
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let limit = text.parse().ok();
+    let limit = limit.filter(|limit| (1..=KEYS_MOST).contains(limit));
+    limit.ok_or_else(|| {
+        let why = format!("limit is {text:?}, not a number from 1 to {KEYS_MOST}");
+        serde::de::Error::custom(why)
+    })
 }
 
 impl Default for Asked {
@@ -187,10 +185,6 @@ impl Default for Asked {
 const STATES: [&str; 7] = ["", "idle", "queued", "running", "waiting", "held", "parked"];
 
 impl Asked {
-    fn limit(&self) -> usize {
-        self.limit.clamp(1, KEYS_MOST)
-    }
-
     /// The controller that is meant; all where nothing is said.
     fn controller(&self) -> Option<&str> {
         self.controller.as_deref().filter(|name| !name.is_empty())
@@ -199,7 +193,7 @@ impl Asked {
 
 async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
     found(&dashboard, &asked, |source| {
-        let limit = asked.limit();
+        let limit = asked.limit;
         if let Some(top) = asked.top {
             let keys = source.top(top, asked.controller(), limit)?;
             return Ok(Keys { keys, more: false });
@@ -215,7 +209,7 @@ async fn keys(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) ->
 
 async fn parked(State(dashboard): State<Dashboard>, Query(asked): Query<Asked>) -> Response {
     found(&dashboard, &asked, |source| {
-        source.parked(asked.controller(), &asked.q, asked.limit())
+        source.parked(asked.controller(), &asked.q, asked.limit)
     })
 }
 

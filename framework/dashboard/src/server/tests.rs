@@ -20,6 +20,8 @@ use crate::{
     view::*,
 };
 
+mod refusals;
+
 const TOKEN: &str = "0123456789abcdef";
 const EVIL: &str = "<img src=x onerror=alert(1)>";
 
@@ -311,33 +313,6 @@ async fn a_foreign_host_or_origin_is_refused_whatever_it_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_must_be_understood() {
-    let scene = scene(true);
-    let right = bearer(TOKEN);
-    let auth = ("authorization", right.as_str());
-    let code = async |name: &str, body: Value, more: &[(&str, &str)]| {
-        let headers: Vec<_> = std::iter::once(auth).chain(more.iter().copied()).collect();
-        scene.act(name, body, &headers).await.0
-    };
-    assert_eq!(code("sink", json!({}), &[]).await, StatusCode::NOT_FOUND);
-    assert_eq!(code("pause", json!({}), &[]).await, StatusCode::BAD_REQUEST);
-    assert_eq!(code("pause", json!([]), &[]).await, StatusCode::BAD_REQUEST);
-    let form = ("content-type", "text/plain");
-    let body = json!({ "controller": "scaler" });
-    assert_eq!(
-        code("pause", body, &[form]).await,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE
-    );
-    let long = json!({ "controller": "x".repeat(BODY) });
-    assert_eq!(
-        code("pause", long, &[]).await,
-        StatusCode::PAYLOAD_TOO_LARGE
-    );
-    assert_eq!(code("verify", json!({}), &[]).await, StatusCode::NO_CONTENT);
-    assert!(scene.source.0.lock().expect("whole").is_empty());
-}
-
-#[tokio::test(start_paused = true)]
 async fn every_answer_tells_browsers_to_trust_nothing_else() {
     let scene = scene(false);
     for path in ["/", "/app.js", "/api/v1/keys", "/nowhere"] {
@@ -360,9 +335,18 @@ async fn every_answer_tells_browsers_to_trust_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn names_stay_data_and_lists_are_bounded() {
     let scene = scene(false);
-    let (_, told) = scene.get("/api/v1/keys?q=web&limit=99999999").await;
+    let (_, told) = scene.get("/api/v1/keys?q=web&limit=1000").await;
     let keys = told["keys"].as_array().expect("keys");
     assert_eq!(keys.len(), KEYS_MOST);
+    for path in ["keys", "parked"] {
+        for beyond in ["0", "1001", "99999999", "-1", "many", ""] {
+            let path = format!("/api/v1/{path}?q=web&limit={beyond}");
+            let (code, told) = scene.get(&path).await;
+            let error = told["error"].as_str().expect("words");
+            assert_eq!(code, StatusCode::BAD_REQUEST, "{path}: {error}");
+            assert!(error.contains("from 1 to 1000"), "{path}: {error}");
+        }
+    }
     assert_eq!(keys[0]["key"], format!("{EVIL}/web"));
     assert_eq!(
         scene.get("/api/v1/keys/other/shop/web").await.0,
