@@ -246,11 +246,29 @@ fn explain_says_why_an_object_last_ran_by_any_name_of_its_kind() {
             "{told}"
         );
     }
-    for crooked in ["default/web/more", "default/"] {
+    for (unknown, words) in [
+        ("default/web/more", "NAMESPACE/NAME"),
+        ("default/", "NAMESPACE/NAME"),
+        (
+            "web",
+            "there is no key web of podautoscaler; names are NAMESPACE/NAME, did you mean default/web?",
+        ),
+        (
+            "shop/web",
+            "there is no key shop/web of podautoscaler; did you mean default/web?",
+        ),
+        (
+            "default/nobody",
+            "there is no key default/nobody of podautoscaler\n",
+        ),
+    ] {
         let output =
-            process::output(&["explain", "podautoscaler", crooked, "--dashboard", &address]);
+            process::output(&["explain", "podautoscaler", unknown, "--dashboard", &address]);
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(words), "{error}");
+        assert!(output.stdout.is_empty(), "{:?}", text(&output.stdout));
     }
     let page = get(&address, "/").expect("the page");
     assert!(page.contains("<title>Boatswain</title>"), "{page}");

@@ -46,6 +46,24 @@ pub enum ClientError {
         /// The controllers.
         known: String,
     },
+    /// It is no name of an object.
+    #[error(
+        "{key:?} is no name: objects are called NAMESPACE/NAME, or NAME where their kind has no namespaces"
+    )]
+    Crooked {
+        /// What was asked for.
+        key: String,
+    },
+    /// There is no such object, nor is a run of it remembered.
+    #[error("there is no key {key} of {controller}{hint}")]
+    Key {
+        /// What was asked for.
+        key: String,
+        /// Who does not know it.
+        controller: String,
+        /// What may have been meant.
+        hint: String,
+    },
     /// The terminal does not play along.
     #[error("the terminal cannot be used: {0}")]
     Terminal(#[from] io::Error),
