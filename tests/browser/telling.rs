@@ -34,3 +34,24 @@ async fn what_a_run_decided_is_told_of_its_key_as_text_and_no_outcome_reads_like
     let harmed = browser.run("return Boolean(window.harmed)", json!([]));
     assert_eq!(harmed.await, false);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarts_are_told_with_the_time_since_which_they_are_counted() {
+    let scene = Scene::set(false).await;
+    let browser = Browser::start().await;
+    browser.open(&scene.url("#/tree")).await;
+    let path = "root/controllers/quay/limiter";
+    let node = format!("[data-path='{path}']");
+    browser.sees(&node, "running").await;
+    assert!(scene.manager().observer().kill(path));
+    browser.sees(&node, "↻ 1").await;
+    browser.click(&node).await;
+    let told = browser.sees("#node", "1 since quay last started, ").await;
+    assert!(told.contains(" ago"), "{told}");
+    let title = "return document.querySelector(arguments[0] + ' .c-restarts').title";
+    let title = browser.run(title, json!([node])).await;
+    let title = title.as_str().expect("a title");
+    assert!(title.starts_with("1 since quay last started"), "{title}");
+    browser.click("[data-path='root/controllers/quay']").await;
+    browser.sees("#node", "1 of those that are there").await;
+}

@@ -132,6 +132,7 @@ function update(element, row) {
   cls(state, row.state === "running" || row.kind === "group" ? "state muted" : `state s-${row.state}`);
   attr(element, "aria-label", [row.name, words(row), row.node?.restarts ? plural(row.node.restarts, "restart") : ""].filter(Boolean).join(", "));
   const { node } = row;
+  attr(again, "title", node?.restarts ? restartsOf(node) : null);
   text(again, node?.restarts ? `↻ ${count(node.restarts)}` : "");
   text(inbox, node && node.kind.type === "actor" ? count(node.inbox) : "");
   cls(inbox, `num c-inbox${node?.inbox > 1000 ? " hot" : ""}`);
@@ -254,6 +255,15 @@ function pressed(event) {
   if (next) focus(next.path);
 }
 
+/** An actor is counted by its supervisor: one that is started anew counts from nothing. */
+function restartsOf(node) {
+  const above = rows.find((row) => row.node && row.path === node.path.slice(0, node.path.lastIndexOf("/")))?.node;
+  const since = above ? ` since ${above.id} last started, ${coarse(above.uptime_ms)} ago` : "";
+  return `${count(node.restarts)}${since}${node.streak ? `; ${plural(node.streak, "failure")} in a row` : ""}`;
+}
+
+const restartsBelow = (node) => node.children.reduce((sum, child) => sum + child.restarts + restartsBelow(child), 0);
+
 let shown = "";
 function details() {
   const row = rows.find((one) => one.path === at);
@@ -266,7 +276,8 @@ function details() {
       facts([
         ["State", words(row)],
         ["Why", node.degraded],
-        ["Restarts", `${count(node.restarts)}${node.streak ? `, ${plural(node.streak, "failure")} in a row` : ""}`],
+        ["Restarts", restartsOf(node)],
+        ["Restarts below it", isSupervisor(node) ? `${count(restartsBelow(node))} of those that are there` : ""],
         ["Last exit", node.last_exit ? `${exit(node.last_exit)}, ${ago(seen.at_ms - node.last_exit_ms)}` : ""],
         ["Up", node.uptime_ms ? coarse(node.uptime_ms) : ""],
         ["Incarnation", node.incarnation],

@@ -42,7 +42,7 @@ pub struct NodeSnapshot {
     pub thread: String,
     /// Which life of it this is, counted from 1; 0 before the first.
     pub incarnation: u32,
-    /// How often its supervisor started it again.
+    /// How often its supervisor started it again. A supervisor that is itself started again has new children, which count from nothing.
     pub restarts: u64,
     /// How often it had failed in a row when it was last restarted.
     pub streak: u32,
