@@ -55,3 +55,21 @@ async fn restarts_are_told_with_the_time_since_which_they_are_counted() {
     browser.click("[data-path='root/controllers/quay']").await;
     browser.sees("#node", "1 of those that are there").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_phone_each_informer_is_to_be_read_without_moving_the_page_aside() {
+    let scene = Scene::set(false).await;
+    let browser = Browser::start().await;
+    browser.size(390, 844, true).await;
+    browser.open(&scene.url("#/informers")).await;
+    let told = browser.sees("#view-informers", "watching").await;
+    assert!(told.contains("configmaps"), "{told}");
+    let beyond = "return [...document.querySelectorAll('#view-informers td, #view-informers .pill')].filter((e) => { const box = e.getBoundingClientRect(); return !box.width || box.left < 0 || box.right > innerWidth || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline-block'; }).map((e) => e.textContent)";
+    assert_eq!(browser.run(beyond, json!([])).await, json!([]));
+    // what a column says of all of them each says itself
+    let heads = "return [...document.querySelector('#view-informers tbody tr').children].slice(1).map((e) => getComputedStyle(e, '::before').content)";
+    let heads = browser.run(heads, json!([])).await;
+    for head in ["State", "Objects", "Last event"] {
+        assert!(heads.to_string().contains(head), "{heads}");
+    }
+}

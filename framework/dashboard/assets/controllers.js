@@ -97,15 +97,17 @@ export function showInformers() {
   const view = $("view-informers");
   if (!seen || marked(view)) return;
   const head = ["Informer", "State", "Objects", "Bytes", "Last event", "Last contact", "Relists", "Version"];
+  // on a phone each cell says what its column is
+  const cell = (column, props, ...words) => h("td", { "data-head": head[column], ...props }, words);
   const row = (informer) => h("tr", null,
     h("td", null, h("b", null, informer.name), informer.degraded ? h("div", { class: "bad" }, informer.degraded) : null, informer.unreadable_count ? h("div", { class: "bad" }, `${count(informer.unreadable_count)} cannot be read: ${Object.entries(informer.unreadable).map(([key, why]) => `${key} (${why})`).join("; ")}`) : null),
-    h("td", null, h("span", { class: `pill ${informer.degraded ? "s-degraded" : informer.fresh ? "s-running" : "s-waiting"}` }, informer.synced ? (informer.fresh ? informer.state : `${informer.state}, behind`) : `${informer.state}, not synced`)),
-    h("td", { class: "num" }, count(informer.objects)),
-    h("td", { class: "num" }, `${bytes(informer.bytes)}`, h("div", { class: "muted" }, `of ${bytes(informer.json_bytes)}`)),
-    h("td", null, informer.last_event_ms === null ? "never" : `${coarse(informer.last_event_ms)} ago`),
-    h("td", null, informer.last_contact_ms === null ? "never" : `${coarse(informer.last_contact_ms)} ago`),
-    h("td", null, Object.entries(informer.relists).map(([reason, n]) => `${reason.replaceAll("_", " ")} ${count(n)}`).join(", ")),
-    h("td", { class: "mono" }, informer.low_water ?? ""));
+    cell(1, null, h("span", { class: `pill ${informer.degraded ? "s-degraded" : informer.fresh ? "s-running" : "s-waiting"}` }, informer.synced ? (informer.fresh ? informer.state : `${informer.state}, behind`) : `${informer.state}, not synced`)),
+    cell(2, { class: "num" }, count(informer.objects)),
+    cell(3, { class: "num" }, bytes(informer.bytes), h("div", { class: "muted" }, ` of ${bytes(informer.json_bytes)}`)),
+    cell(4, null, informer.last_event_ms === null ? "never" : `${coarse(informer.last_event_ms)} ago`),
+    cell(5, null, informer.last_contact_ms === null ? "never" : `${coarse(informer.last_contact_ms)} ago`),
+    cell(6, null, Object.entries(informer.relists).map(([reason, n]) => `${reason.replaceAll("_", " ")} ${count(n)}`).join(", ")),
+    cell(7, { class: "mono" }, informer.low_water ?? ""));
   const leadership = (lease) => h("div", { class: "card controller" }, h("h2", null, lease.controller ? `Leadership of ${lease.controller}` : "Leadership"), facts([
     ["Here", lease.leads ? "this process leads" : "this process stands by"], ["Lease", lease.name], ["We are", lease.identity], ["Holder", lease.holder ?? "nobody, or not seen yet"],
     ["Changed hands", count(lease.transitions)], ["Last renewal took", lease.renewal_ms === null ? "" : span(lease.renewal_ms)], ["Trouble", lease.error],
