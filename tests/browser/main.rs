@@ -95,7 +95,7 @@ async fn the_tree_appears_and_a_panic_turns_its_node_counts_down_and_heals() {
     eventually(
         "the page says what is stuck, since when, and for how long",
         async || {
-            let words = json!([["limiter failed", "since", "back in", "↻"]]);
+            let words = json!([["limiter failed", " — for ", "back in", "↻"]]);
             let told = browser.run(all, words).await;
             (told == json!(true)).then_some(()).ok_or(told)
         },

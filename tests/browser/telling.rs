@@ -1,5 +1,6 @@
 //! What the page tells of keys, actors, informers and itself, in the words of people.
 
+use boatswain_tests::eventually;
 use serde_json::json;
 
 use crate::{
@@ -72,4 +73,45 @@ async fn on_a_phone_each_informer_is_to_be_read_without_moving_the_page_aside() 
     for head in ["State", "Objects", "Last event"] {
         assert!(heads.to_string().contains(head), "{heads}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tab_that_nobody_sees_says_in_its_title_that_the_manager_is_gone_and_that_it_is_back() {
+    let mut scene = Scene::set(false).await;
+    let browser = Browser::start().await;
+    browser.open(&scene.url("")).await;
+    browser.sees("#health-line", "All is well").await;
+    let hide = "Object.defineProperty(document, 'hidden', { get: () => arguments[0] }); document.dispatchEvent(new Event('visibilitychange'))";
+    browser.run(hide, json!([true])).await;
+    let address = scene.address();
+    scene.stop().await;
+    let title = async |begin: &str| {
+        eventually(&format!("the title begins with {begin}"), async || {
+            let title = browser.run("return document.title", json!([])).await;
+            let title = title.as_str().unwrap_or_default().to_owned();
+            title.starts_with(begin).then_some(()).ok_or(title)
+        })
+        .await;
+    };
+    title("✕").await;
+    scene.start(address);
+    title("✓").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manager_that_has_nothing_to_show_yet_is_said_to_be_starting_and_not_to_be_silent() {
+    let mut scene = Scene::set(false).await;
+    let browser = Browser::start().await;
+    browser.open(&scene.url("")).await;
+    browser.sees("#health-line", "All is well").await;
+    // what a manager answers until its tree stands
+    let starts = "window.fetch = async () => new Response(JSON.stringify({ error: 'the manager is starting' }), { status: 503 })";
+    browser.run(starts, json!([])).await;
+    scene.stop().await;
+    browser
+        .sees("#health-line", "The manager is starting")
+        .await;
+    let title = browser.run("return document.title", json!([])).await;
+    let title = title.as_str().unwrap_or_default().to_owned();
+    assert!(title.ends_with("is starting"), "{title}");
 }

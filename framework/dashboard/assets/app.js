@@ -1,5 +1,5 @@
 // The page: one stream of pictures, and the view that the address names.
-import { $, ago, api, attr, cls, h, keyed, now, setNow, span, text } from "./dom.js";
+import { $, api, attr, cls, h, keyed, lasting, setNow, span, text } from "./dom.js";
 import * as actions from "./actions.js";
 import * as controllers from "./controllers.js";
 import * as keys from "./keys.js";
@@ -41,15 +41,31 @@ function picture(overview, way) {
   paint();
 }
 
+/** Asks, but not for long: what stands still takes connections and never answers. */
+const promptly = (path) => Promise.race([api(path), new Promise((_, refuse) => setTimeout(refuse, 2000, new Error("no answer")))]);
+
 /** Asks by itself: the stream may have no place for one more. */
 async function ask() {
-  const late = new Promise((_, refuse) => setTimeout(refuse, 2000));
   try {
-    const overview = await Promise.race([api("overview"), late]);
+    const overview = await promptly("overview");
     if (Date.now() - told >= SILENCE) picture(overview, "no stream: asked every 5 s");
-  } catch {
-    if (Date.now() - told >= SILENCE) lost();
+  } catch (error) {
+    unanswered(error);
   }
+}
+
+function unanswered(error) {
+  if (error.code === 503) starting();
+  else if (Date.now() - told >= SILENCE) lost();
+}
+
+/** It answers, but has nothing to show yet. */
+function starting() {
+  cls($("link"), "link");
+  text($("link"), "starting");
+  verdict("notice", "The manager is starting", seen ? "what is shown is from before that" : "there is nothing to see yet");
+  if (seen) $("health").classList.add("stale");
+  document.title = `… ${seen?.process.name ?? "Boatswain"} is starting`;
 }
 
 /** What is shown is no longer how things are. */
@@ -57,7 +73,7 @@ function lost() {
   cls($("link"), "link lost");
   text($("link"), "connection lost, trying again");
   const last = seen ? `; what is shown is from before that: ${seen.health.line}` : "";
-  verdict("critical", "The manager does not answer", `since ${span(Date.now() - told)}${last}`);
+  verdict("critical", "The manager does not answer", `for ${span(Date.now() - told)}${last}`);
   $("health").classList.add("stale");
   document.title = `✕ ${seen?.process.name ?? "Boatswain"} does not answer`;
 }
@@ -81,9 +97,16 @@ function seenOrNot() {
 }
 
 async function glance() {
-  if (!document.hidden || !seen) return;
-  seen.health = await api("health");
-  entitle();
+  if (!document.hidden) return;
+  try {
+    const health = await promptly("health");
+    told = Date.now();
+    if (!seen) return;
+    seen.health = health;
+    entitle();
+  } catch (error) {
+    unanswered(error);
+  }
 }
 
 function watch() {
@@ -99,7 +122,7 @@ function health() {
   const first = troubles[0];
   const actors = (node) => 1 + node.children.reduce((sum, child) => sum + actors(child), 0);
   const calm = `${seen.controllers.length} controller${seen.controllers.length === 1 ? "" : "s"}, ${seen.informers.length} informer${seen.informers.length === 1 ? "" : "s"}, ${seen.tree.root ? actors(seen.tree.root) : 0} actors`;
-  const why = first ? [first.why, `since ${ago(first.since_ms).replace(/ ago$/, "")}`].filter(Boolean).join(" — ") : calm;
+  const why = first ? [first.why, lasting(first.since_ms)].filter(Boolean).join(" — ") : calm;
   verdict(level, line, why, first ? place(first) : null);
   keyed($("troubles"), troubles.slice(1, allTroubles ? troubles.length : 4), (one) => one.id, () => h("li", null, h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "what" }, h("a")), h("span", { class: "muted" }), h("span", { class: "why" })), (element, one) => {
     const [dot, what, since, why] = element.children;
@@ -108,7 +131,7 @@ function health() {
     const link = what.firstChild;
     text(link, one.what);
     attr(link, "href", place(one));
-    text(since, `since ${ago(one.since_ms).replace(/ ago$/, "")}`);
+    text(since, lasting(one.since_ms));
     text(why, one.why);
   });
   $("troubles-more").hidden = troubles.length <= 4;
@@ -194,10 +217,12 @@ keys.start();
 tree.start();
 window.addEventListener("hashchange", route);
 document.addEventListener("visibilitychange", seenOrNot);
-setInterval(() => glance().catch(() => {}), GLANCE);
+setInterval(glance, GLANCE);
 setInterval(() => {
   watch();
   if (view === "tree" && !document.hidden) tree.tick();
 }, 250);
 route();
 seenOrNot();
+// one that is starting has no picture for the stream
+ask();

@@ -1,5 +1,5 @@
 // Controllers with their last minutes, and the informers.
-import { $, ago, api, attr, bytes, coarse, count, facts, h, keyed, marked, span, text } from "./dom.js";
+import { $, api, attr, bytes, coarse, count, facts, h, keyed, lasting, marked, span, text } from "./dom.js";
 import { pause, resume, unlocked } from "./actions.js";
 import { chart } from "./chart.js";
 
@@ -45,7 +45,7 @@ function make(controller) {
 }
 
 function state(controller) {
-  if (controller.shut) return [controller.shut.since_ms ? `${controller.shut.why}, ${ago(controller.shut.since_ms)}` : controller.shut.why, controller.shut.state === "not_synced" ? "pill s-waiting" : "pill s-suspended"];
+  if (controller.shut) return [controller.shut.since_ms ? `${controller.shut.why}, ${lasting(controller.shut.since_ms)}` : controller.shut.why, controller.shut.state === "not_synced" ? "pill s-waiting" : "pill s-suspended"];
   if (controller.degraded) return ["panics on many keys", "pill s-degraded"];
   return ["works", "pill s-running"];
 }

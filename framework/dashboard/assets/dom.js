@@ -74,6 +74,8 @@ export const coarse = (ms) => span(Math.max(0, Math.round(ms / 1000)) * 1000).re
 /** Whether somebody is about to copy words of this element, which must then not be put anew. */
 export const marked = (element) => !getSelection().isCollapsed && element.contains(getSelection().anchorNode);
 export const ago = (at) => (at ? `${coarse(now() - at)} ago` : "");
+/** How long something has lasted. */
+export const lasting = (at) => `for ${coarse(now() - at)}`;
 export const count = (n) => (n ?? 0).toLocaleString("en");
 export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 export function bytes(n) {
@@ -105,7 +107,7 @@ export function exit(e) {
 export async function api(path) {
   const answer = await fetch(`/api/v1/${path}`);
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error ?? answer.statusText);
+  if (!answer.ok) throw Object.assign(new Error(body.error ?? answer.statusText), { code: answer.status });
   return body;
 }
 

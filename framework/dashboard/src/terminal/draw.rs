@@ -22,8 +22,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     let mut head = vec![first_line(overview, screen.lost.as_deref())];
     let troubles = overview.health.troubles.iter().take(TROUBLES);
     head.extend(troubles.map(|trouble| {
-        let since = span(overview.at_ms.saturating_sub(trouble.since_ms));
-        let text = format!("  since {since}: {} — {}", trouble.what, trouble.why);
+        let lasting = span(overview.at_ms.saturating_sub(trouble.since_ms));
+        let text = format!("  for {lasting}: {} — {}", trouble.what, trouble.why);
         Line::styled(text, colour(trouble.level))
     }));
     // where there are many controllers there is room for the rest, too

@@ -188,9 +188,9 @@ fn busy(lines: &mut Lines, key: &KeyRow, now_ms: u64) {
 }
 
 fn parked(lines: &mut Lines, key: &ParkedRow, now_ms: u64) {
-    let since = span(now_ms.saturating_sub(key.since_ms));
+    let lasting = span(now_ms.saturating_sub(key.since_ms));
     let more = format!("failed {}× · {}", key.failures, key.reason);
-    let state = format!("since {since}");
+    let state = format!("for {lasting}");
     let name = format!("{} {}", key.controller, key.key);
     lines.row(&name, &state, Level::Critical, &more);
 }

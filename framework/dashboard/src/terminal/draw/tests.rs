@@ -81,7 +81,7 @@ fn the_screen_says_what_is_stuck_why_and_since_when() {
         &told,
         &[
             "! root/events failed 3 times in a row",
-            "since 3m: root/events is stuck — panicked: boom",
+            "for 3m: root/events is stuck — panicked: boom",
             "scaler",
             "P99",
             "back in 4s",
@@ -171,7 +171,7 @@ fn keys_parked_keys_informers_and_the_lease_have_panels() {
         &shown(&mut screen, 130, 16),
         &[
             "scaler shop/cart",
-            "since 1m",
+            "for 1m",
             "failed 16× · gave up",
             "8 more",
         ],
