@@ -163,6 +163,7 @@ impl Scene {
             grace: Duration::from_secs(2),
             dashboard: Some(DashboardOptions {
                 listen,
+                required: true,
                 hosts: Vec::new(),
                 token_file: self.token(),
             }),

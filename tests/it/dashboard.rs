@@ -56,6 +56,7 @@ impl Scene {
             kubeconfig: Some(world.kubeconfig().to_owned()),
             dashboard: Some(DashboardOptions {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+                required: true,
                 hosts: Vec::new(),
                 token_file: Some(token),
             }),

@@ -66,6 +66,27 @@ fn a_taken_port_is_one_line_and_a_code_that_is_not_zero() {
 
 #[cfg(feature = "embedded")]
 #[test]
+fn the_dashboards_own_address_that_is_taken_is_an_error_where_somebody_asks_for_it() {
+    // others may have it already, which is as good
+    let _taken = TcpListener::bind("127.0.0.1:8081");
+    let dir = tempfile::tempdir().expect("a folder");
+    let token = dir.path().join("token");
+    std::fs::write(&token, "correct-horse-battery-staple").expect("written");
+    let listen = ["--dashboard-listen", "127.0.0.1:8081"];
+    let token = token.display().to_string();
+    for asked in [listen, ["--dashboard-token-file", &token]] {
+        let output = output(&[&["run", "--embedded"][..], &asked].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        let last = error.lines().last().unwrap_or_default();
+        for words in ["error: ", "127.0.0.1:8081", "--dashboard-listen"] {
+            assert!(last.contains(words), "{error}");
+        }
+    }
+}
+
+#[cfg(feature = "embedded")]
+#[test]
 fn the_embedded_server_scales_and_a_signal_ends_it_in_order() {
     for signal in ["-TERM", "-INT"] {
         let process = Process::start(binary().args(["run", "--embedded"]));

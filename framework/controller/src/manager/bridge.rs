@@ -27,6 +27,7 @@ impl Bridge {
     pub(super) fn open(options: &DashboardOptions) -> Result<Option<Self>, StartError> {
         let DashboardOptions {
             listen: address,
+            required,
             hosts,
             token_file,
         } = options.clone();
@@ -35,7 +36,7 @@ impl Bridge {
         let complaint = |source| StartError::Dashboard { address, source };
         let listener = match bind(address) {
             Ok(listener) => listener,
-            Err(error) if address == DashboardOptions::ADDRESS => {
+            Err(error) if address == DashboardOptions::ADDRESS && !required => {
                 tracing::warn!(%address, %error, "there is no dashboard: choose another address with --dashboard-listen");
                 return Ok(None);
             }

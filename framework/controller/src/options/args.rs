@@ -55,7 +55,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "ADDR", env = "BOATSWAIN_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
-    /// Address to serve the dashboard on, or off [default: 127.0.0.1:8081]
+    /// Address to serve the dashboard on, or off [default: 127.0.0.1:8081, where it is free]
     #[arg(long, value_name = "ADDR", env = "BOATSWAIN_DASHBOARD_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dashboard_listen: Option<DashboardListen>,
@@ -151,6 +151,11 @@ pub enum OptionsError {
     /// Times of the lease that contradict each other.
     #[error(transparent)]
     Terms(#[from] TermsError),
+    /// Something about the dashboard is said, but there is none.
+    #[error(
+        "--{0} is set, but there is no dashboard: leave --dashboard-listen off out, or give it an address"
+    )]
+    NoDashboard(&'static str),
     /// Something about the lease is said, but no leader is elected.
     #[error("--{0} is set, but no leader is elected: add --leader-elect")]
     NoElection(&'static str),
@@ -242,7 +247,6 @@ impl ManagerArgs {
         let of_lease = |time| elects.then_some(Span(time));
         self.over(Self {
             workers: Some(workers),
-            dashboard_listen: Some(DashboardListen::At(DashboardOptions::ADDRESS)),
             resync: resync.map(Span),
             max_retries: Some(max_retries),
             grace_period: Some(Span(grace)),
@@ -268,10 +272,41 @@ impl ManagerArgs {
     pub fn to_yaml(self) -> Result<String, OptionsError> {
         let settings = self.with_file()?.spelled_out();
         Options::try_from(settings.clone())?;
-        serde_saphyr::to_string(&settings).map_err(|error| OptionsError::File {
+        let text = serde_saphyr::to_string(&settings);
+        let mut text = text.map_err(|error| OptionsError::File {
             path: "-".into(),
             cause: error.to_string(),
-        })
+        })?;
+        if settings.dashboard_listen.is_none() {
+            // one that is set must be free, and nobody has asked for that
+            let address = DashboardOptions::ADDRESS;
+            text.push_str(&format!(
+                "# dashboard-listen: {address}, where it is free\n"
+            ));
+        }
+        Ok(text)
+    }
+
+    fn dashboard(&self) -> Result<Option<DashboardOptions>, OptionsError> {
+        let said = [
+            ("dashboard-token-file", self.dashboard_token_file.is_some()),
+            ("dashboard-host", !self.dashboard_hosts.is_empty()),
+        ];
+        let said = said.into_iter().find(|(_, said)| *said);
+        let listen = match (self.dashboard_listen, said) {
+            (Some(DashboardListen::Off), Some((flag, _))) => {
+                return Err(OptionsError::NoDashboard(flag));
+            }
+            (Some(DashboardListen::Off), None) => return Ok(None),
+            (Some(DashboardListen::At(listen)), _) => listen,
+            (None, _) => DashboardOptions::ADDRESS,
+        };
+        Ok(Some(DashboardOptions {
+            listen,
+            required: self.dashboard_listen.is_some() || said.is_some(),
+            hosts: self.dashboard_hosts.clone(),
+            token_file: self.dashboard_token_file.clone(),
+        }))
     }
 
     fn leader(&self) -> Result<Option<LeaderOptions>, OptionsError> {
@@ -358,15 +393,7 @@ impl TryFrom<ManagerArgs> for Options {
     fn try_from(args: ManagerArgs) -> Result<Self, OptionsError> {
         let args = args.with_file()?;
         let leader = args.leader()?;
-        let listen = args.dashboard_listen;
-        let dashboard = match listen.unwrap_or(DashboardListen::At(DashboardOptions::ADDRESS)) {
-            DashboardListen::Off => None,
-            DashboardListen::At(listen) => Some(DashboardOptions {
-                listen,
-                hosts: args.dashboard_hosts,
-                token_file: args.dashboard_token_file,
-            }),
-        };
+        let dashboard = args.dashboard()?;
         let default = Self::default();
         Ok(Self {
             kubeconfig: args.kubeconfig,

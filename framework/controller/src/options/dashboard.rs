@@ -7,9 +7,12 @@ use super::text::as_text;
 /// Where the dashboard is served, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DashboardOptions {
-    /// The address it is served on. If [`DashboardOptions::ADDRESS`] is taken the manager works without a dashboard and says so; any other address
-    /// that is taken is an error of the start.
+    /// The address it is served on. One that is taken is an error of the start, but for [`DashboardOptions::ADDRESS`] where it is not
+    /// [required](Self::required): then the manager works without a dashboard and says so.
     pub listen: SocketAddr,
+    /// Whether [`DashboardOptions::ADDRESS`] was chosen, or anything else was said about the dashboard, so that somebody counts on it. By default nobody does:
+    /// two managers on one machine need no flags.
+    pub required: bool,
     /// Names it may be called by beside `localhost`; requests for others are refused.
     pub hosts: Vec<String>,
     /// The file with the token that actions need; without it the dashboard only shows.
@@ -26,6 +29,7 @@ impl Default for DashboardOptions {
     fn default() -> Self {
         Self {
             listen: Self::ADDRESS,
+            required: false,
             hosts: Vec::new(),
             token_file: None,
         }

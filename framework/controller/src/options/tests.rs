@@ -122,6 +122,38 @@ fn settings_that_are_printed_are_read_back_as_the_same() {
 }
 
 #[test]
+fn a_dashboard_that_somebody_speaks_of_is_required_and_one_that_is_off_takes_no_settings() {
+    let dashboard = |words: &[&str]| Options::try_from(args(words)).map(|found| found.dashboard);
+    let required = |words: &[&str]| dashboard(words).unwrap().expect("a dashboard").required;
+    assert!(!required(&[]), "nobody has asked for it");
+    for words in [
+        ["--dashboard-listen", "127.0.0.1:8081"],
+        ["--dashboard-listen", "127.0.0.1:9"],
+        ["--dashboard-token-file", "/etc/token"],
+        ["--dashboard-host", "ops.example.com"],
+    ] {
+        assert!(required(&words), "{words:?}");
+    }
+    assert_eq!(dashboard(&["--dashboard-listen", "off"]).unwrap(), None);
+    for (flag, value) in [
+        ("--dashboard-token-file", "/etc/token"),
+        ("--dashboard-host", "ops.example.com"),
+    ] {
+        let error = dashboard(&["--dashboard-listen=off", flag, value]).unwrap_err();
+        assert!(error.to_string().starts_with(flag), "{error}");
+    }
+    let file = file(".yaml", "dashboard-listen: 127.0.0.1:8081\n");
+    let said = with_config(&[], &file).unwrap();
+    assert!(said.dashboard.expect("a dashboard").required);
+    // printing what is set asks for nothing
+    let text = args(&[]).to_yaml().unwrap();
+    assert!(
+        text.contains("# dashboard-listen: 127.0.0.1:8081"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_election_is_asked_for_in_one_word() {
     let leader = |words: &[&str]| Options::try_from(args(words)).map(|options| options.leader);
     assert_eq!(
