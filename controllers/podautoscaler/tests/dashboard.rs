@@ -231,6 +231,31 @@ fn explain_tells_five_runs_with_cause_time_decision_and_writes_the_newest_first(
 }
 
 #[test]
+fn no_name_and_no_reason_reaches_the_log_or_a_terminal_as_more_than_letters() {
+    let dashboard = free(14);
+    let (process, _dir) = with_token(dashboard);
+    let is_raw = |text: &str| text.contains(['\u{202e}', '\u{1b}', '\u{7}']);
+    let pause = json!({ "controller": "podautoscaler", "reason": "\u{202e}a storm\u{7}" });
+    assert_eq!(act(dashboard, "pause", &pause).0, 200);
+    for words in [["paused", "a storm"], ["audit", "a storm"]] {
+        let line = process.says(&words);
+        assert!(!is_raw(&line), "{line:?}");
+    }
+    let key = "default/\u{202e}web\u{1b}[2J";
+    let requeue = json!({ "controller": "podautoscaler", "key": key });
+    assert_eq!(act(dashboard, "requeue", &requeue).0, 404);
+    let line = process.says(&["audit", "requeue"]);
+    assert!(!is_raw(&line), "{line:?}");
+    let address = dashboard.to_string();
+    let output = process::output(&["explain", "podautoscaler", key, "--dashboard", &address]);
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("there is no key") && !is_raw(&error),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn explain_says_why_an_object_last_ran_by_any_name_of_its_kind() {
     let dashboard = free(10);
     let _server = embedded(dashboard, &[]);

@@ -17,6 +17,7 @@ mod actor;
 mod core;
 mod health;
 mod history;
+mod plain;
 mod server;
 mod source;
 #[cfg(feature = "terminal")]

@@ -12,7 +12,7 @@ use axum::{
 use serde_json::{Map, Value};
 
 use super::{door::Peer, json, problem, refused};
-use crate::{core::Dashboard, source::Action, view::Done};
+use crate::{core::Dashboard, plain::plain_line, source::Action, view::Done};
 
 /// `POST /api/v1/actions/{action}`; `verify` does nothing but say whether the token is right.
 pub(super) async fn act(
@@ -27,6 +27,7 @@ pub(super) async fn act(
         |Extension(ConnectInfo(Peer(peer)))| peer.to_string(),
     );
     if let Err(why) = dashboard.guard().authorize(&headers) {
+        let name = plain_line(&name);
         tracing::warn!(target: "audit", peer, action = name, "an action of the dashboard is refused: {why}");
         return problem(StatusCode::FORBIDDEN, why);
     }
@@ -41,18 +42,28 @@ pub(super) async fn act(
         let why = "say what is meant as application/json";
         return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     }
-    let action = match parse(&name, &body) {
+    let mut action = match parse(&name, &body) {
         Ok(action) => action,
         Err((code, why)) => return problem(code, why),
     };
+    if let Action::Pause { reason, .. } = &mut action {
+        // it is repeated in logs, in the tree and in terminals of people who did not write it
+        *reason = plain_line(reason);
+    }
     let Some(source) = dashboard.source() else {
         return super::starting();
     };
-    let what = serde_json::to_string(&action).unwrap_or_default();
+    let what = plain_line(&serde_json::to_string(&action).unwrap_or_default());
     let ended = source.act(action).await;
     match &ended {
-        Ok(done) => tracing::info!(target: "audit", peer, action = name, what, done, "audit"),
-        Err(error) => tracing::warn!(target: "audit", peer, action = name, what, %error, "audit"),
+        Ok(done) => {
+            let done = plain_line(done);
+            tracing::info!(target: "audit", peer, action = name, what, done, "audit");
+        }
+        Err(error) => {
+            let error = plain_line(&error.to_string());
+            tracing::warn!(target: "audit", peer, action = name, what, %error, "audit");
+        }
     }
     match ended {
         Ok(done) => json(&Done { done }),

@@ -8,9 +8,13 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::{Request, client::conn::http1, header::HOST};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
-use crate::view::Problem;
+use crate::{
+    plain::{plain, plain_line},
+    view::Problem,
+};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,12 +92,6 @@ pub(super) fn escaped(part: &str) -> String {
     text
 }
 
-/// A text without what terminals obey: it may come from anybody who can write an object.
-pub(super) fn plain(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() && c != '\n';
-    text.replace(obeyed, "\u{FFFD}")
-}
-
 impl Client {
     pub(super) fn new(address: SocketAddr) -> Self {
         Self {
@@ -134,12 +132,15 @@ impl Client {
             ))
         };
         if ok {
-            return serde_json::from_slice(&body).map_err(complaint);
+            // in one place, so that nothing that is printed can be forgotten
+            let mut told: Value = serde_json::from_slice(&body).map_err(complaint)?;
+            tame(&mut told);
+            return serde_json::from_value(told).map_err(complaint);
         }
         let Problem { error } = serde_json::from_slice(&body).map_err(complaint)?;
         Err(ClientError::Refused {
             address: self.address,
-            error: plain(&error),
+            error: plain_line(&error),
         })
     }
 
@@ -162,16 +163,37 @@ impl Client {
     }
 }
 
+/// Makes every text fit for a terminal, the names of fields that are names of things, too.
+fn tame(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = plain(text),
+        Value::Array(items) => items.iter_mut().for_each(tame),
+        Value::Object(fields) => {
+            let tamed = std::mem::take(fields).into_iter();
+            *fields = tamed
+                .map(|(name, mut inner)| {
+                    tame(&mut inner);
+                    (plain_line(&name), inner)
+                })
+                .collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_taken_out_of_texts() {
-        let told = "gave up: \u{1b}]0;owned\u{7}\r\u{9b}2J\nnext line";
+    fn whatever_a_dashboard_tells_is_tame_names_and_all() {
+        let mut told = json!({ "why\u{1b}": ["a\u{202e}b", { "deep": "\u{7}\n" }], "n": 7 });
+        tame(&mut told);
         assert_eq!(
-            plain(told),
-            "gave up: \u{FFFD}]0;owned\u{FFFD}\u{FFFD}\u{FFFD}2J\nnext line"
+            told,
+            json!({ "why\u{FFFD}": ["a\u{FFFD}b", { "deep": "\u{FFFD}\n" }], "n": 7 })
         );
     }
 }

@@ -9,10 +9,13 @@ mod top;
 use std::net::SocketAddr;
 
 pub use client::ClientError;
-use client::{Client, escaped, plain};
+use client::{Client, escaped};
 pub use top::top;
 
-use crate::view::{ControllerView, Controllers, KeyView, Keys};
+use crate::{
+    plain::plain_line,
+    view::{ControllerView, Controllers, KeyView, Keys},
+};
 
 /// What is known of the key `key` (`namespace/name`, or a name alone) of objects of the kind `kind`, in words: of every controller that reconciles that kind,
 /// or is called so. `address` is where a manager serves its dashboard.
@@ -22,7 +25,7 @@ use crate::view::{ControllerView, Controllers, KeyView, Keys};
 /// When the dashboard does not answer, no controller knows the kind, or none of those that do knows the object.
 pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, ClientError> {
     if key.split('/').any(str::is_empty) || key.split('/').count() > 2 {
-        let key = plain(key);
+        let key = plain_line(key);
         return Err(ClientError::Crooked { key });
     }
     let client = Client::new(address);
@@ -36,7 +39,7 @@ pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, Cli
                 .map(|one| format!("{} ({})", one.name, one.kind))
                 .collect();
             return Err(ClientError::Kind {
-                kind: kind.to_owned(),
+                kind: plain_line(kind),
                 known: known.join(", "),
             });
         }
@@ -47,7 +50,7 @@ pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, Cli
             let view: KeyView = client.get(&path).await?;
             // of an object that is gone its last runs are worth telling
             if view.row.state != "unknown" || !view.runs.is_empty() {
-                told.push(plain(&view.text));
+                told.push(view.text);
             }
             shut = shut.or(view.shut);
         }
@@ -82,9 +85,9 @@ async fn unknown(
         hint.push_str(&format!("; no run begins: {why}"));
     }
     Ok(ClientError::Key {
-        key: plain(key),
-        controller: plain(controller),
-        hint: plain(&hint),
+        key: plain_line(key),
+        controller: controller.to_owned(),
+        hint,
     })
 }
 

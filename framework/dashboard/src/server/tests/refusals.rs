@@ -89,3 +89,16 @@ fn the_example_of_each_action_is_one() {
         assert_eq!(action.name(), name);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_of_a_pause_is_a_line_that_turns_and_clears_nothing() {
+    let scene = scene(true);
+    let right = bearer(TOKEN);
+    let body = json!({ "controller": "scaler", "reason": "\u{202e}a storm\n\u{1b}[2J" });
+    let (code, _) = scene.act("pause", body, &[("authorization", &right)]).await;
+    assert_eq!(code, StatusCode::OK);
+    let asked = scene.source.0.lock().expect("whole").clone();
+    let reason = "\u{FFFD}a storm\u{FFFD}\u{FFFD}[2J".into();
+    let controller = "scaler".into();
+    assert_eq!(asked, [Action::Pause { controller, reason }]);
+}
