@@ -32,8 +32,8 @@ pub struct Program {
     pub crds: fn() -> Vec<CustomResourceDefinition>,
 }
 
-/// The minor version of the newest server that is tested.
-const NEWEST: u32 = 36;
+/// The newest server that is tested, and its minor version.
+const NEWEST: (&str, u32) = ("1.36", 36);
 
 /// What can be chosen about an installation.
 #[derive(Clone, Debug, Args)]
@@ -47,8 +47,8 @@ pub struct Install {
     /// Container image [default: the program's name and version]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Kubernetes version of the cluster, as 1.20, v1.20.2 or 20; before 1.21 the PodDisruptionBudget is of policy/v1beta1
-    #[arg(long, value_name = "VERSION", value_parser = minor, default_value_t = NEWEST)]
+    /// Kubernetes version of the cluster, as 1.36 or v1.36.2; before 1.21 the PodDisruptionBudget is of policy/v1beta1
+    #[arg(long, value_name = "VERSION", value_parser = minor, default_value = NEWEST.0)]
     pub kubernetes_version: u32,
     /// One stream of YAML, or a folder as a Kustomize base or a Helm chart
     #[arg(
@@ -71,7 +71,7 @@ impl Default for Install {
             namespace: None,
             work_in: Vec::new(),
             image: None,
-            kubernetes_version: NEWEST,
+            kubernetes_version: NEWEST.1,
             format: Format::Yaml,
             into: None,
         }

@@ -35,6 +35,7 @@ enum Command {
     /// Ask the API server whether the controller may do all that it does, and print a table of yes and no
     ///
     /// It is asked as whom `run` would be with the same flags: the lease is part of it with --leader-elect, and with --namespace only these count.
+    #[command(mut_args(ManagerArgs::for_a_check))]
     Check(Box<ManagerArgs>),
 }
 

@@ -34,6 +34,40 @@ fn help_names_every_command_and_flag() {
 }
 
 #[test]
+fn the_help_of_check_has_its_own_flags_only_and_understands_those_of_run() {
+    let help = text(&output(&["check", "--help"]).stdout);
+    for flag in ["--kubeconfig", "--namespace", "--leader-elect", "--config"] {
+        assert!(help.contains(flag), "{flag} is missing in:\n{help}");
+    }
+    for flag in [
+        "--workers",
+        "--dashboard",
+        "--patience",
+        "--qps",
+        "--listen",
+    ] {
+        assert!(!help.contains(flag), "{flag} is in:\n{help}");
+    }
+    let flags = ["check", "--workers", "3", "--kubeconfig", "/nonexistent/k"];
+    let error = text(&output(&flags).stderr);
+    assert!(error.contains("/nonexistent/k"), "{error}");
+}
+
+#[test]
+fn the_version_of_the_cluster_is_told_as_people_write_it() {
+    let help = text(&output(&["manifests", "--help"]).stdout);
+    assert!(help.contains("[default: 1.36]"), "{help}");
+    let of = |version: &str| {
+        let output = output(&["manifests", "--kubernetes-version", version]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(of("1.36"), text(&output(&["manifests"]).stdout));
+    assert_eq!(of("v1.20.2"), of("20"));
+    assert_ne!(of("1.20"), of("1.36"));
+}
+
+#[test]
 fn a_missing_kubeconfig_is_one_line_and_a_code_that_is_not_zero() {
     let output = output(&["run", "--kubeconfig", "/nonexistent/kubeconfig"]);
     let error = text(&output.stderr);

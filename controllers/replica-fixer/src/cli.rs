@@ -23,6 +23,7 @@ enum Command {
     /// Print what installs the controller in a cluster: namespace, account, rights, Deployment
     Manifests(Install),
     /// Ask the API server whether the controller may do all that it does, and print a table of yes and no
+    #[command(mut_args(ManagerArgs::for_a_check))]
     Check(Box<ManagerArgs>),
 }
 

@@ -99,7 +99,7 @@ pub struct ManagerArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEASE_PER_CONTROLLER")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_per_controller: Option<bool>,
-    /// How long others leave the lease alone after it was renewed, in whole seconds [default: 15s]
+    /// How long the other replicas wait for a leader that has gone silent before one of them takes over, in whole seconds [default: 15s]
     #[arg(long, value_name = "TIME", env = "BOATSWAIN_LEASE_DURATION")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_duration: Option<Span>,
@@ -161,7 +161,32 @@ pub enum OptionsError {
     NoElection(&'static str),
 }
 
+/// Flags that decide which server is asked, as whom, and about which rights.
+const OF_RIGHTS: [&str; 11] = [
+    "kubeconfig",
+    "context",
+    "namespaces",
+    "leader_elect",
+    "lease_name",
+    "lease_namespace",
+    "lease_per_controller",
+    "verbosity",
+    "log_format",
+    "config",
+    "print_config",
+];
+
 impl ManagerArgs {
+    /// Hides from the help of a command that only [checks rights](crate::Manager::check) the flags that make no difference to it:
+    /// `#[command(mut_args(ManagerArgs::for_a_check))]`. They are understood all the same, so that those of `run` can be given.
+    pub fn for_a_check(arg: clap::Arg) -> clap::Arg {
+        let of_rights = OF_RIGHTS.contains(&arg.get_id().as_str());
+        // those of the program itself are not ours to hide
+        let ours = arg.get_env().and_then(|name| name.to_str());
+        let ours = ours.is_some_and(|name| name.starts_with("BOATSWAIN_"));
+        arg.hide(ours && !of_rights)
+    }
+
     /// The options for a program that has just parsed its flags. Prints the settings and exits where `--print-config` asks for it; where they
     /// cannot be used it says why in one line, on standard error, and exits with 2, as clap does.
     pub fn options_or_exit(self) -> Options {
