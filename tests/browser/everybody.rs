@@ -78,6 +78,8 @@ async fn everything_can_be_done_by_keys_alone_and_the_focus_is_always_seen() {
     let browser = Browser::start().await;
     browser.open(&scene.url("#/keys")).await;
     browser.sees("#keys .item", "billing").await;
+    // before there is a picture nobody knows whether there are actions, and there is no button for them
+    browser.sees("#link", "live").await;
     let focused = "const e = document.activeElement; const s = getComputedStyle(e); return [e.id || e.textContent.trim(), s.outlineStyle !== 'none' || e === document.body]";
     let mut order = Vec::new();
     for _ in 0..24 {
