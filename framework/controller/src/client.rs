@@ -215,7 +215,7 @@ pub(crate) fn connect(
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Delays requests by a token bucket and bounds the time until their answer begins. Watches are exempt from both: they are
-/// few, long and paced by their reflectors.
+/// few, long and paced by their reflectors. So is the question whether the server is there, lest a full bucket be taken for a dead server.
 #[derive(Clone)]
 pub(crate) struct LimitLayer {
     /// The lock is the line to the bucket, first come, first served: its holder waits for the next token.
@@ -287,9 +287,10 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (limit, inner) = (self.limit.clone(), self.inner.clone());
         Box::pin(async move {
-            let (watch, method) = (is_watch(&request), request.method().clone());
+            let exempt = is_watch(&request) || is_probe(&request);
+            let method = request.method().clone();
             let send = sent(inner, request);
-            if watch {
+            if exempt {
                 return send.await;
             }
             let begun = limit.clock.now();
@@ -331,6 +332,10 @@ fn is_watch(request: &Request<Body>) -> bool {
         .uri()
         .query()
         .is_some_and(|q| q.split('&').any(|p| p == "watch=true" || p == "watch=1"))
+}
+
+fn is_probe(request: &Request<Body>) -> bool {
+    request.uri().path() == "/version"
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The actor that finds the API server: says its version when it answers, and in one clear line why it does not.
+//! The actor that looks whether the API server answers, now and later: says its version when it does, and in one clear line why it does not.
 
 use std::{
     ops::RangeInclusive,
@@ -7,12 +7,19 @@ use std::{
 };
 
 use actix::{Actor, AsyncContext as _, WrapFuture as _};
-use boatswain_supervision::{Clock, Context, Entropy, Link, supervised};
+use boatswain_supervision::{Context, Link, supervised};
 
 use crate::sync::lock;
 
 /// The oldest and the newest minor version of Kubernetes 1 that this is tested with.
 const TESTED: RangeInclusive<u32> = 20..=36;
+
+/// How often a server that answers is asked again, and one that does not at least.
+const EVERY: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// When a server that does not answer is asked for the second time; from then on half as often each time.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// What is to be said of a server of this version, if anything: `v1.36.2`, or with a vendor's suffix.
 fn doubt(version: &str) -> Option<String> {
@@ -41,11 +48,16 @@ pub(crate) struct Connection {
     state: Arc<Mutex<State>>,
 }
 
+/// How the server did when it was asked last.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Unknown,
     Failed(String),
-    Reached(String),
+    Reached(Version),
 }
+
+/// What the server calls its version, or why it does not say.
+type Version = Result<String, String>;
 
 impl Connection {
     pub(crate) fn new(address: &str) -> Self {
@@ -57,14 +69,14 @@ impl Connection {
 
     fn version(&self) -> Option<String> {
         match &*lock(&self.state) {
-            State::Reached(version) => Some(version.clone()),
-            _ => None,
+            State::Reached(version) => version.clone().ok(),
+            State::Unknown | State::Failed(_) => None,
         }
     }
 
     /// # Errors
     ///
-    /// As long as the server has not answered yet: why.
+    /// As long as the server has not answered yet, or does not any more: why.
     pub(crate) fn check(&self) -> Result<(), String> {
         match &*lock(&self.state) {
             State::Unknown => Err(format!("no answer from {} yet", self.address)),
@@ -73,16 +85,19 @@ impl Connection {
         }
     }
 
-    fn set(&self, state: State) {
-        *lock(&self.state) = state;
+    /// Takes in how the server did now; whether that is another than before.
+    fn set(&self, state: State) -> bool {
+        let mut known = lock(&self.state);
+        let differs = *known != state;
+        *known = state;
+        differs
     }
 }
 
 pub(crate) struct ConnectionActor {
     connection: Connection,
     client: kube::Client,
-    clock: Clock,
-    entropy: Entropy,
+    link: Link,
 }
 
 impl ConnectionActor {
@@ -92,8 +107,7 @@ impl ConnectionActor {
         Self {
             connection,
             client,
-            clock: link.clock().clone(),
-            entropy: link.entropy().clone(),
+            link: link.clone(),
         }
     }
 }
@@ -105,34 +119,66 @@ impl Actor for ConnectionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let (connection, client) = (self.connection.clone(), self.client.clone());
-        let probe = probe(connection, client, self.clock.clone(), self.entropy.clone());
-        ctx.spawn(probe.into_actor(self));
+        let watch = watch(connection, client, self.link.clone());
+        ctx.spawn(watch.into_actor(self));
     }
 }
 
-async fn probe(connection: Connection, client: kube::Client, clock: Clock, entropy: Entropy) {
-    let mut delay = Duration::from_secs(1);
+/// Asks for ever: a server that hangs ends no stream, so that whoever only watches takes its silence for peace.
+async fn watch(connection: Connection, client: kube::Client, link: Link) {
+    let (clock, entropy) = (link.clock(), link.entropy());
+    let mut delay = FIRST_RETRY;
     loop {
-        let cause = tokio::select! {
+        let asked = tokio::select! {
             biased;
-            answer = client.apiserver_version() => match answer {
-                Ok(version) => {
-                    let version = version.git_version;
-                    tracing::info!(address = %connection.address, %version, "connected to the API server");
-                    if let Some(doubt) = doubt(&version) {
-                        tracing::warn!(%version, "{doubt}");
-                    }
-                    connection.set(State::Reached(version));
-                    return;
-                }
-                Err(error) => crate::client::root_cause(&error),
-            },
-            () = clock.sleep(Duration::from_secs(10)) => "no answer within 10 s".to_owned(),
+            asked = ask(&client) => asked,
+            () = clock.sleep(PATIENCE) => Err(format!("no answer within {PATIENCE:?}")),
         };
-        tracing::error!(address = %connection.address, %cause, retry_in = ?delay, "cannot reach the API server");
-        connection.set(State::Failed(cause));
-        clock.sleep(entropy.jitter(delay, 0.2)).await;
-        delay = (delay * 2).min(Duration::from_secs(30));
+        match asked {
+            Ok(version) => {
+                delay = FIRST_RETRY;
+                if connection.set(State::Reached(version.clone())) {
+                    reached(&connection.address, version);
+                }
+                link.degraded(None);
+                clock.sleep(EVERY).await;
+            }
+            Err(cause) => {
+                tracing::error!(address = %connection.address, %cause, retry_in = ?delay, "cannot reach the API server");
+                connection.set(State::Failed(cause));
+                link.degraded(connection.check().err());
+                clock.sleep(entropy.jitter(delay, 0.2)).await;
+                delay = (delay * 2).min(EVERY);
+            }
+        }
+    }
+}
+
+fn reached(address: &str, version: Version) {
+    match version {
+        Ok(version) => {
+            tracing::info!(%address, %version, "connected to the API server");
+            if let Some(doubt) = doubt(&version) {
+                tracing::warn!(%version, "{doubt}");
+            }
+        }
+        Err(why) => {
+            tracing::info!(%address, %why, "connected to the API server, which does not tell its version");
+        }
+    }
+}
+
+/// # Errors
+///
+/// Why there is no answer, or none that lets one hope for others.
+async fn ask(client: &kube::Client) -> Result<Version, String> {
+    match client.apiserver_version().await {
+        Ok(version) => Ok(Ok(version.git_version)),
+        // who refuses this is there: rights to it can be taken away, and those who ask too much are turned away by a server that works
+        Err(kube::Error::Api(refused)) if matches!(refused.code, 403 | 404 | 429) => {
+            Ok(Err(refused.message))
+        }
+        Err(error) => Err(crate::client::root_cause(&error)),
     }
 }
 

@@ -6,7 +6,7 @@ use boatswain_supervision::{NodeSnapshot, NodeState};
 
 use crate::{
     history::History,
-    view::{ControllerView, Health, Level, Overview, Trouble},
+    view::{ControllerView, Health, LeaseView, Level, Overview, Trouble},
 };
 
 /// How long a trouble that has gone is remembered: one that comes back by then is the same.
@@ -115,13 +115,7 @@ pub(crate) fn judge(
         controller(&mut found, one, history.lately(&one.name, LATELY));
     }
     for lease in &seen.leases {
-        let Some(error) = &lease.error else { continue };
-        let (id, which) = match &lease.controller {
-            Some(name) => (format!("lease:{name}"), format!("the lease of {name}")),
-            None => ("lease".into(), "the lease".into()),
-        };
-        let what = format!("{which} cannot be renewed");
-        found.add(Level::Warning, id, what, error);
+        self::lease(&mut found, lease);
     }
     for (name, why) in unready {
         let id = format!("ready:{name}");
@@ -203,8 +197,8 @@ fn node(found: &mut Found, node: &NodeSnapshot) {
             let why = "somebody suspended it".to_owned();
             Some((Level::Notice, format!("{path} is suspended"), why))
         }
-        // informers tell of their troubles themselves
-        _ if path.starts_with("informers/") => None,
+        // what informers and the connection suffer from is told elsewhere
+        _ if path.starts_with("informers/") || path == "connection" => None,
         _ => node.degraded.clone().map(|why| {
             let what = format!("{path} does not work as it should");
             (Level::Warning, what, why)
@@ -216,6 +210,28 @@ fn node(found: &mut Found, node: &NodeSnapshot) {
     for child in &node.children {
         self::node(found, child);
     }
+}
+
+fn lease(found: &mut Found, seen: &LeaseView) {
+    let (id, which, idle) = match &seen.controller {
+        Some(name) => (
+            format!("lease:{name}"),
+            format!("the lease of {name}"),
+            name.as_str(),
+        ),
+        None => ("lease".into(), "the lease".into(), "every controller"),
+    };
+    let (what, why) = match &seen.error {
+        error if seen.vacant => {
+            let free = || format!("{which} is free, and who claims it next begins");
+            let what = format!("no replica is known to lead: {idle} is idle");
+            (what, error.clone().unwrap_or_else(free))
+        }
+        Some(error) if seen.leads => (format!("{which} cannot be renewed"), error.clone()),
+        Some(error) => (format!("{which} cannot be read"), error.clone()),
+        None => return,
+    };
+    found.add(Level::Warning, id, what, why);
 }
 
 fn controller(found: &mut Found, seen: &ControllerView, (runs, errors): (f64, f64)) {

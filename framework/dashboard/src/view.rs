@@ -277,6 +277,9 @@ pub struct LeaseView {
     pub holder: Option<String>,
     /// Whether we lead.
     pub leads: bool,
+    /// Whether nobody is known to lead.
+    #[serde(default)]
+    pub vacant: bool,
     /// How often it changed hands.
     pub transitions: i64,
     /// How long the last renewal took.

@@ -1,6 +1,7 @@
 //! Facts about dispatch, played on one thread in virtual time: the same seed gives the same run.
 
 mod comings;
+mod connection;
 mod crashes;
 mod decisions;
 mod events;

@@ -148,7 +148,8 @@ async fn play_with(
     let log = stage.sim.audit_since(mark);
     let reads = log
         .iter()
-        .filter(|entry| entry.request.verb == "get")
+        // not those that ask whether the server is there
+        .filter(|entry| entry.request.verb == "get" && !entry.request.resource.is_empty())
         .count();
     let saw = runs
         .lock()

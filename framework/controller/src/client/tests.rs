@@ -57,6 +57,18 @@ async fn requests_beyond_the_burst_go_out_at_the_rate_and_in_the_order_they_came
 }
 
 #[tokio::test(start_paused = true)]
+async fn whether_the_server_is_there_is_asked_at_once_also_when_others_wait_for_their_turn() {
+    let limit = LimitLayer::new(limits(), clock());
+    let requests = (0..10).map(|_| send(&limit, "/api/v1/pods", NONE));
+    let probe = async {
+        tokio::task::yield_now().await;
+        send(&limit, "/version", NONE).await.expect("answered")
+    };
+    let (_, waited) = tokio::join!(futures::future::join_all(requests), probe);
+    assert_eq!(waited, NONE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_is_never_delayed_and_never_given_up() {
     let limit = LimitLayer::new(limits(), clock());
     for _ in 0..10 {

@@ -134,6 +134,7 @@ pub(super) fn lease(status: LeaseStatus) -> LeaseView {
         identity: status.identity,
         holder: status.holder,
         leads: status.leads,
+        vacant: status.vacant,
         transitions: status.transitions.into(),
         renewal_ms: status.renewal.map(span),
         error: status.error,

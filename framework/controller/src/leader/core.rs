@@ -43,6 +43,8 @@ pub struct LeaseStatus {
     pub holder: Option<String>,
     /// Whether we lead.
     pub leads: bool,
+    /// Whether nobody is known to lead: the lease is free, or over and not taken yet. So it also is while it cannot be read for longer than it lasts.
+    pub vacant: bool,
     /// How often we have come to lead since the process began: the number of the term while we lead.
     pub term: u64,
     /// How often the lease has changed hands, as it says itself.
@@ -242,8 +244,10 @@ impl Leadership {
         let mut step = Step::Rest;
         let changes = self.change(|state| {
             let others = self.0.load.0.load(Relaxed) - u32::from(state.share.is_some());
-            let (next, change) = state.elector.step(clock.boot(), wall, others);
+            let now = clock.boot();
+            let (next, change) = state.elector.step(now, wall, others);
             step = next;
+            state.status.vacant = state.elector.vacant(now);
             change.into_iter().collect()
         });
         if matches!(step, Step::Write(..)) {
@@ -291,6 +295,7 @@ impl Leadership {
             elector, status, ..
         } = &mut *state;
         status.leads = leads;
+        status.vacant &= !leads;
         status.holder = elector.holder().map(str::to_owned);
         status.transitions = elector.transitions();
         status.slow_renewals = elector.slow;

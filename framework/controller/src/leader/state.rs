@@ -147,6 +147,14 @@ impl Elector {
         }
     }
 
+    /// Whether nobody is known to lead: neither we, nor anybody whose lease is not over yet. Who has not read the lease yet, or gives it back, knows nothing.
+    pub(super) fn vacant(&self, now: Boot) -> bool {
+        let unread = self.seen.is_none() && self.must_read;
+        self.standing == Standing::Candidate
+            && !unread
+            && self.others().is_none_or(|until| now >= until)
+    }
+
     /// Gives the lease back; the fence is closed from here on.
     pub(super) fn resign(&mut self) {
         self.standing = match self.standing {

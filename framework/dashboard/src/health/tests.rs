@@ -34,20 +34,57 @@ fn judged(seen: &Overview, memory: &mut Memory) -> Health {
     judge(seen, Vec::new(), &History::default(), memory)
 }
 
+fn of_leases(leases: Vec<LeaseView>) -> Vec<Trouble> {
+    let seen = Overview {
+        leases,
+        ..overview(1_000, json!({ "state": "running" }))
+    };
+    judged(&seen, &mut Memory::default()).troubles
+}
+
+#[test]
+fn that_nobody_leads_is_told_once_with_what_stands_in_the_way() {
+    let vacant = |error: Option<&str>| LeaseView {
+        vacant: true,
+        error: error.map(str::to_owned),
+        ..LeaseView::default()
+    };
+    let free = of_leases(vec![vacant(None)]);
+    assert_eq!(free.len(), 1, "{free:?}");
+    assert_eq!(
+        free[0].what,
+        "no replica is known to lead: every controller is idle"
+    );
+    assert_eq!(
+        free[0].why,
+        "the lease is free, and who claims it next begins"
+    );
+    let cut_off = of_leases(vec![LeaseView {
+        controller: Some("fixer".into()),
+        ..vacant(Some("no route"))
+    }]);
+    assert_eq!(cut_off.len(), 1, "{cut_off:?}");
+    assert_eq!(
+        (cut_off[0].what.as_str(), cut_off[0].why.as_str()),
+        ("no replica is known to lead: fixer is idle", "no route")
+    );
+    let standby = LeaseView {
+        error: Some("no route".into()),
+        ..LeaseView::default()
+    };
+    assert_eq!(of_leases(vec![standby])[0].what, "the lease cannot be read");
+}
+
 #[test]
 fn a_lease_that_cannot_be_renewed_is_named_by_its_controller() {
     let lease = |controller: Option<&str>, error: Option<&str>| LeaseView {
         controller: controller.map(str::to_owned),
         error: error.map(str::to_owned),
+        leads: true,
         ..LeaseView::default()
     };
     let told = |leases: Vec<LeaseView>| {
-        let seen = Overview {
-            leases,
-            ..overview(1_000, json!({ "state": "running" }))
-        };
-        let health = judged(&seen, &mut Memory::default());
-        let troubles = health.troubles.into_iter();
+        let troubles = of_leases(leases).into_iter();
         troubles.map(|one| (one.id, one.what)).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -59,6 +59,28 @@ fn a_lease_that_does_not_exist_is_made() {
 }
 
 #[test]
+fn a_lease_is_vacant_while_nobody_is_known_to_lead_and_not_before_it_was_read() {
+    let mut standby = elector("we");
+    assert!(!standby.vacant(at(0)), "not read yet");
+    standby.read(Answer::Lease(lease("rival", 0)), at(0), 0.0);
+    assert!(!standby.vacant(at(14)));
+    // nothing was heard of the rival since
+    standby.read(Answer::Failed("no route".into()), at(14), 0.0);
+    assert!(standby.vacant(at(15)));
+    standby.read(Answer::Lease(lease("rival", 1)), at(16), 0.0);
+    assert!(!standby.vacant(at(16)), "it lives");
+
+    let mut leader = leader(at(20));
+    assert!(!leader.vacant(at(21)));
+    step(&mut leader, at(40));
+    assert!(leader.vacant(at(40)), "not renewed in time");
+    leader.read(Answer::Lease(lease("", 1)), at(41), 0.0);
+    assert!(leader.vacant(at(41)), "nobody's");
+    leader.resign();
+    assert!(!leader.vacant(at(42)), "who has resigned looks no more");
+}
+
+#[test]
 fn times_written_in_a_lease_are_not_compared() {
     for written in [0, 4_000_000_000] {
         let mut elector = elector("we");
