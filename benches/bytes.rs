@@ -164,8 +164,28 @@ impl Stage {
     }
 }
 
-/// A row for each state that a key can be in.
+/// Bytes of the heap, in every state that a key can be in.
+struct Taken {
+    idle: f64,
+    queued: f64,
+    waiting: f64,
+    kept: f64,
+}
+
+/// A row for each state: what as many keys again take, so that nothing counts that is there once, such as what an informer remembers of recent reads.
 fn of_keys(keys: usize) -> String {
+    let (half, all) = (taken(keys), taken(2 * keys));
+    let each = |of: fn(&Taken) -> f64| (of(&all) - of(&half)) / keys as f64;
+    format!(
+        "| each of {keys} keys more | heap |\n|---|---|\n| idle, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |\n| its object, as it is kept | {:.0} B |",
+        each(|taken| taken.idle),
+        each(|taken| taken.queued),
+        each(|taken| taken.waiting),
+        each(|taken| taken.kept),
+    )
+}
+
+fn taken(keys: usize) -> Taken {
     let before = heap();
     let stage = Stage::set(keys, 16, nothing());
     wait(|| stage.manager.observer().ready().0);
@@ -179,7 +199,7 @@ fn of_keys(keys: usize) -> String {
         settled()
     };
     let idle = run(1);
-    stage.controller().pause("the benchmark");
+    drop(stage.controller().pause("the benchmark"));
     for number in 0..keys {
         stage.sender.send(key(number)).expect("room for all");
     }
@@ -191,14 +211,12 @@ fn of_keys(keys: usize) -> String {
     let informers = stage.manager.observer().informers();
     let kept: usize = informers.iter().map(|informer| informer.bytes).sum();
     stage.strike();
-    let each = |bytes: f64| bytes / keys as f64;
-    format!(
-        "| {keys} keys | heap |\n|---|---|\n| idle, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |\n| its object, as it is kept | {:.0} B |",
-        each(idle - before - stored),
-        each(queued - idle),
-        each(waiting - idle),
-        each(kept as f64),
-    )
+    Taken {
+        idle: idle - before - stored,
+        queued: queued - idle,
+        waiting: waiting - idle,
+        kept: kept as f64,
+    }
 }
 
 fn of_workers(workers: usize) -> f64 {
