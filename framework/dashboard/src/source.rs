@@ -73,7 +73,8 @@ pub enum Top {
 
 /// What somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "kebab-case")]
+// a filter that is misspelt must not mean everything
+#[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Action {
     /// Run a key now, whatever it waits for.
     Requeue {

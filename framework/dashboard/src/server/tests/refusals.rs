@@ -51,6 +51,8 @@ async fn whatever_is_refused_is_refused_in_json_with_one_sentence_for_people() {
     };
     let pause = "/api/v1/actions/pause";
     let long = format!("{{\"controller\": \"{}\"}}", "x".repeat(BODY));
+    // else it would mean all of them
+    let misspelt = "{\"controller\": \"scaler\", \"query\": \"web\"}";
     for (method, path, body, code, words) in [
         ("GET", "/nowhere", "", 404, "openapi"),
         ("DELETE", "/api/v1/keys", "", 405, "DELETE"),
@@ -67,6 +69,7 @@ async fn whatever_is_refused_is_refused_in_json_with_one_sentence_for_people() {
         ("POST", pause, "{", 400, "EOF"),
         ("POST", pause, "{}", 400, "`controller`"),
         ("POST", "/api/v1/actions/sink", "{}", 404, "resume"),
+        ("POST", "/api/v1/actions/unpark", misspelt, 400, "`query`"),
     ] {
         let (told, error) = send(method, path, body.to_owned()).await;
         assert_eq!(told, code, "{method} {path} {body}: {error}");
