@@ -63,9 +63,12 @@ impl Site {
     pub(super) fn roles(&self) -> Result<Vec<Value>, StartError> {
         let roles = self.rights()?.into_iter().flat_map(|(namespace, rules)| {
             let kind = namespace.as_ref().map_or("ClusterRole", |_| "Role");
-            // the controller's own namespace may be one of those it works in
+            // the controller's own namespace may be one of those it works in, and so may one that it needs whatever is chosen: a chart has both
             let name = match &namespace {
-                Some(other) if *other != self.namespace => format!("{}-objects", self.program.name),
+                Some(other) if self.namespaces.contains(other) && *other != self.namespace => {
+                    format!("{}-objects", self.program.name)
+                }
+                Some(other) if *other != self.namespace => format!("{}-extra", self.program.name),
                 _ => self.program.name.to_owned(),
             };
             let metadata = match &namespace {

@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
-use k8s_openapi::api::apps::v1::Deployment;
+use boatswain::Right;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use packaging::{Install, minor};
 use serde_json::{Value, json};
 
@@ -221,7 +222,7 @@ fn the_folders_for_kustomize_and_helm_are_current() {
 fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() {
     let fleet = Program {
         lease_per_controller: true,
-        controllers: || vec![controller(), other()],
+        controllers: || vec![controller(), other().reconciler(|_| Idler)],
         ..PROGRAM
     };
     let documents = parsed(&fleet.manifests(&install()).expect("manifests"));
@@ -240,21 +241,64 @@ fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() 
     assert!(args.contains(&&json!("--lease-per-controller")), "{args:?}");
 }
 
-/// Another controller.
-fn other() -> boatswain::Runnable {
-    struct Idler;
+#[test]
+fn a_program_that_tells_of_nodes_may_do_so_where_servers_want_it_by_roles_that_meet_no_others() {
+    let warden = Program {
+        controllers: || {
+            vec![
+                other()
+                    .needs(Right::to_tell_of::<Node>())
+                    .reconciler(|_| Idler),
+            ]
+        },
+        ..PROGRAM
+    };
+    let install = Install {
+        work_in: vec!["default".into(), "front".into()],
+        ..install()
+    };
+    let documents = parsed(&warden.manifests(&install).expect("manifests"));
+    let roles = of_kind(&documents, "Role");
+    let tells =
+        |role: &&&Value| rules(role).contains(&"events.k8s.io events : create patch".into());
+    let places: Vec<_> = roles.iter().filter(tells).collect();
+    let places: Vec<_> = places
+        .iter()
+        .map(|role| &role["metadata"]["namespace"])
+        .collect();
+    assert_eq!(places, ["default", "front", "kube-system", "ops"]);
 
-    impl boatswain::Reconciler<Deployment> for Idler {
-        type Error = std::convert::Infallible;
+    // of a chart the namespaces are chosen later, and may be these
+    let chart = warden.chart().expect("a chart");
+    let templates = chart.iter().find(|(name, _)| name.ends_with("rbac.yaml"));
+    let (_, template) = templates.expect("a template");
+    let (fixed, ranged) = template.split_once("{{- range").expect("a loop");
+    let named = |name: &str| format!("  name: podautoscaler-{name}\n  namespace: default");
+    assert!(
+        fixed.contains(&named("extra")) && !fixed.contains("-objects"),
+        "{fixed}"
+    );
+    assert!(
+        ranged.contains("-objects") && !ranged.contains("-extra"),
+        "{ranged}"
+    );
+}
 
-        async fn reconcile(
-            &self,
-            _: std::sync::Arc<Deployment>,
-            _: &boatswain::Context,
-        ) -> Result<boatswain::Outcome, Self::Error> {
-            Ok(boatswain::Outcome::Done)
-        }
+struct Idler;
+
+impl boatswain::Reconciler<Deployment> for Idler {
+    type Error = std::convert::Infallible;
+
+    async fn reconcile(
+        &self,
+        _: std::sync::Arc<Deployment>,
+        _: &boatswain::Context,
+    ) -> Result<boatswain::Outcome, Self::Error> {
+        Ok(boatswain::Outcome::Done)
     }
+}
 
-    boatswain::Controller::<Deployment>::named("other").reconciler(|_| Idler)
+/// Another controller.
+fn other() -> boatswain::Controller<Deployment> {
+    boatswain::Controller::<Deployment>::named("other")
 }
