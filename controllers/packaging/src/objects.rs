@@ -106,7 +106,7 @@ impl Site {
         let mut args = vec![
             "run".to_owned(),
             "--leader-elect".into(),
-            "--listen=0.0.0.0:8080".into(),
+            "--listen=[::]:8080".into(),
             "--log-format=json".into(),
         ];
         if self.program.lease_per_controller {

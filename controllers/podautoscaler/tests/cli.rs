@@ -34,6 +34,58 @@ fn help_names_every_command_and_flag() {
 }
 
 #[test]
+fn an_installation_that_makes_no_sense_is_refused_in_one_line_before_anything_is_written() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let folder = dir.path().join("chart");
+    let into = folder.display().to_string();
+    let kustomize = ["--format", "kustomize", "--into", &into];
+    let helm = ["--format", "helm", "--into", &into];
+    let given = |more: [&'static str; 2]| [&helm[..], &more[..]].concat();
+    for (words, named) in [
+        (vec!["--namespace", "Ops"], "--namespace"),
+        (vec!["--namespace", ""], "--namespace"),
+        (vec!["--work-in", "shop,a.b"], "--work-in"),
+        (vec!["--work-in", "shop,"], "--work-in"),
+        (vec!["--work-in", "shop", "--work-in", "shop"], "shop"),
+        (vec!["--image", ""], "--image"),
+        (vec!["--image", "two words"], "--image"),
+        (vec!["--kubernetes-version", "1.19"], "--kubernetes-version"),
+        (vec!["--kubernetes-version", "2.30"], "--kubernetes-version"),
+        (
+            vec!["--kubernetes-version", "1.999"],
+            "--kubernetes-version",
+        ),
+        (vec!["--kubernetes-version", "new"], "--kubernetes-version"),
+        (vec!["--format", "helm"], "--into"),
+        (vec!["--format", "yam"], "--format"),
+        (vec!["--into", &into], "--into"),
+        (
+            [&kustomize[..], &["--work-in", "a,a"]].concat(),
+            "--work-in",
+        ),
+        (given(["--image", "a:b"]), "--image"),
+        (given(["--namespace", "ops"]), "--namespace"),
+        (given(["--work-in", "ops"]), "--work-in"),
+        (
+            given(["--kubernetes-version", "1.20"]),
+            "--kubernetes-version",
+        ),
+    ] {
+        let output = output(&[&["manifests"], &words[..]].concat());
+        let error = text(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{words:?}: {error}"
+        );
+        assert_eq!(text(&output.stdout), "", "{words:?}");
+        let lines: Vec<_> = error.lines().filter(|l| l.starts_with("error: ")).collect();
+        assert_eq!(lines.len(), 1, "{words:?}: {error}");
+        assert!(error.contains(named), "{words:?}: {error}");
+    }
+    assert!(!folder.exists(), "something was written");
+}
+
+#[test]
 fn a_missing_kubeconfig_is_one_line_and_a_code_that_is_not_zero() {
     let output = output(&["run", "--kubeconfig", "/nonexistent/kubeconfig"]);
     let error = text(&output.stderr);

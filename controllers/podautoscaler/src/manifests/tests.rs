@@ -169,7 +169,21 @@ fn the_disruption_budget_is_of_a_version_that_the_server_has() {
         let deployment = of_kind(&documents, "Deployment")[0];
         assert_eq!(budget["spec"]["selector"], deployment["spec"]["selector"]);
     }
-    assert!(minor("1.19").is_err() && minor("new").is_err());
+    assert_eq!(minor("v1.30.4-gke.1129000"), Ok(30));
+    assert_eq!(minor("1.30+"), Ok(30));
+    for other in [
+        "1.19",
+        "new",
+        "2.30",
+        "1.",
+        "",
+        "vv1.30",
+        "1.999",
+        "30.4",
+        "1.30banana",
+    ] {
+        assert!(minor(other).is_err(), "{other}");
+    }
 }
 
 #[test]
@@ -214,6 +228,64 @@ fn the_folders_for_kustomize_and_helm_are_current() {
                 "{} is not current: run `cargo run -p podautoscaler -- manifests --format {format} --into deploy/{folder}`",
                 path.display()
             );
+        }
+    }
+}
+
+#[test]
+fn the_image_has_the_user_and_the_entry_point_that_the_manifests_count_on() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let recipe = fs::read_to_string(root.join("Dockerfile")).expect("a recipe");
+    let documents = documents_of(&install());
+    let pod = &of_kind(&documents, "Deployment")[0]["spec"]["template"]["spec"];
+    let [user, group] = ["runAsUser", "runAsGroup"].map(|part| &pod["securityContext"][part]);
+    let lines: Vec<_> = recipe.lines().collect();
+    assert!(
+        lines.contains(&format!("USER {user}:{group}").as_str()),
+        "{recipe}"
+    );
+    // it brings arguments only
+    assert_eq!(pod["containers"][0].get("command"), None);
+    let copied = lines
+        .iter()
+        .rfind(|line| line.starts_with("COPY --from=build "));
+    let place = copied
+        .and_then(|line| line.split(' ').next_back())
+        .expect("a copy");
+    let entry = format!("ENTRYPOINT [\"{place}\"]");
+    assert!(lines.contains(&entry.as_str()), "{recipe}");
+    for program in lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("ARG PROGRAM="))
+    {
+        let folder = root.join("controllers").join(program);
+        assert!(
+            folder.join("src/main.rs").is_file(),
+            "there is no {program}"
+        );
+    }
+    // the compiler is the image's
+    let ignored = fs::read_to_string(root.join(".dockerignore")).expect("a list");
+    assert!(ignored.lines().any(|line| line == "rust-toolchain.toml"));
+}
+
+/// YAML takes many words for something else than text.
+#[test]
+fn namespaces_that_look_like_numbers_or_truth_stay_names() {
+    for name in ["123", "1e3", "true", "null", "0x1f", "on", "y", "1-2"] {
+        let install = Install {
+            namespace: Some(name.into()),
+            work_in: vec![name.into()],
+            ..install()
+        };
+        for document in documents_of(&install) {
+            let kind = document["kind"].as_str().unwrap_or_default();
+            let place = match kind {
+                "CustomResourceDefinition" => continue,
+                "Namespace" => &document["metadata"]["name"],
+                _ => &document["metadata"]["namespace"],
+            };
+            assert_eq!(place, name, "{kind}");
         }
     }
 }
