@@ -37,8 +37,10 @@ static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 ///
 /// Lines that cannot be written, to a full disk or a reader that went away, are lost; the program goes on.
 pub fn init(format: LogFormat, verbosity: u8) {
+    let (lines, ignored) = chosen(said(), verbosity);
     // an error only says that logs are set up already
-    let _ = subscriber(format, verbosity).try_init();
+    let _ = subscriber(format, lines).try_init();
+    tell_of(ignored);
 }
 
 /// As [`init`], and with the feature `otel` sends traces where the environment names a collector, until what is returned is dropped.
@@ -50,7 +52,9 @@ pub(crate) fn start(format: LogFormat, verbosity: u8, service: &str) -> Logs {
             Err(error) => (None, Some(error)),
         };
         let layer = traces.as_ref().map(Traces::layer);
-        let _ = subscriber(format, verbosity).with(layer).try_init();
+        let (lines, ignored) = chosen(said(), verbosity);
+        let _ = subscriber(format, lines).with(layer).try_init();
+        tell_of(ignored);
         if let Some(error) = failed {
             tracing::error!("{error}");
         }
@@ -70,13 +74,33 @@ pub(crate) struct Logs {
     _traces: Option<Traces>,
 }
 
+/// What `RUST_LOG` says, where it says anything.
+fn said() -> Option<String> {
+    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok()?;
+    // set to nothing it would hide everything
+    (!said.trim().is_empty()).then_some(said)
+}
+
+/// What is logged, and why not what was said.
+fn chosen(said: Option<String>, verbosity: u8) -> (EnvFilter, Option<ParseError>) {
+    let usual = || EnvFilter::new(filter(verbosity));
+    match said.map(|said| with_audit(&said)) {
+        None => (usual(), None),
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(error)) => (usual(), Some(error)),
+    }
+}
+
+fn tell_of(ignored: Option<ParseError>) {
+    if let Some(error) = ignored {
+        tracing::warn!("RUST_LOG is not understood and counts for nothing: {error}");
+    }
+}
+
 fn subscriber(
     format: LogFormat,
-    verbosity: u8,
+    filter: EnvFilter,
 ) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
-    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let said = said.and_then(|said| with_audit(&said).ok());
-    let filter = said.unwrap_or_else(|| EnvFilter::new(filter(verbosity)));
     let lines = fmt::layer()
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
@@ -143,6 +167,17 @@ mod tests {
             filter.max_level_hint()
         });
         assert!(levels.is_sorted(), "{levels:?}");
+    }
+
+    #[test]
+    fn a_filter_of_the_environment_that_is_not_understood_is_told_and_hides_nothing() {
+        let usual = chosen(None, 0).0.to_string();
+        let (lines, ignored) = chosen(Some("info,[".into()), 0);
+        assert_eq!(lines.to_string(), usual);
+        assert!(ignored.is_some());
+        let (lines, ignored) = chosen(Some("debug".into()), 0);
+        assert_ne!(lines.to_string(), usual);
+        assert!(ignored.is_none());
     }
 
     #[test]

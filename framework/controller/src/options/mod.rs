@@ -2,7 +2,9 @@
 
 mod args;
 mod dashboard;
+mod file;
 mod labels;
+mod sourced;
 mod span;
 #[cfg(test)]
 mod tests;
