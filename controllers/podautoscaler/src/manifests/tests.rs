@@ -150,6 +150,13 @@ fn the_container_has_nothing_that_it_does_not_need_and_its_probes() {
     assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
     assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
     assert!(container["resources"]["limits"]["memory"].is_string());
+    // nobody kills what is still within its time
+    let longest = boatswain::Options::default().longest_stop(1).as_secs();
+    let patience = pod["terminationGracePeriodSeconds"].as_u64();
+    assert!(
+        patience.is_some_and(|patience| patience > longest),
+        "{patience:?}"
+    );
 }
 
 #[test]
@@ -311,6 +318,13 @@ fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() 
     let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     let args: Vec<_> = args.as_array().into_iter().flatten().collect();
     assert!(args.contains(&&json!("--lease-per-controller")), "{args:?}");
+    // each lease may take its time to be given back
+    let patience = |documents: &[Value]| {
+        let pod = &of_kind(documents, "Deployment")[0]["spec"]["template"]["spec"];
+        pod["terminationGracePeriodSeconds"].as_u64()
+    };
+    assert_eq!(patience(&documents), Some(50));
+    assert_eq!(patience(&documents_of(&install())), Some(40));
 }
 
 #[test]
