@@ -92,7 +92,11 @@ pub fn controller(kind: Kind) -> Runnable {
 
 /// Reads `GROUP/VERSION/KIND/PLURAL`; kinds of the core group go without the first.
 fn kind(text: &str) -> Result<Kind, String> {
-    match *text.split('/').collect::<Vec<_>>() {
+    let parts: Vec<_> = text.split('/').collect();
+    match *parts {
+        _ if parts.contains(&"") => {
+            Err("write it as apps/v1/Deployment/deployments, with every part".to_owned())
+        }
         [version, kind, plural] => Ok(Kind::new("", version, kind, plural)),
         [group, version, kind, plural] => Ok(Kind::new(group, version, kind, plural)),
         _ => Err("write it as apps/v1/Deployment/deployments".to_owned()),

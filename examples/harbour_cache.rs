@@ -184,5 +184,10 @@ async fn program() -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let about =
+        "Mirrors pods and other kinds from a simulated API server, and shows what its cache knows";
+    clap::Command::new("harbour_cache")
+        .about(about)
+        .get_matches();
     System::new().block_on(program())
 }

@@ -70,6 +70,11 @@ async fn count(tree: &Tree, counters: HashMap<&str, Address<Counter>>) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let about =
+        "Two counters under one supervisor, one of which crashes and comes back for some seconds";
+    clap::Command::new("supervised_counter")
+        .about(about)
+        .get_matches();
     // the tree shows panics; nothing else is to stand between its pictures
     std::panic::set_hook(Box::new(|_| {}));
     System::new().block_on(async {

@@ -5,6 +5,7 @@
 mod clients;
 mod dashboard;
 mod deterministic;
+mod stuck;
 mod traces;
 
 mod scenarios;

@@ -4,6 +4,7 @@ mod helm;
 mod objects;
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -39,13 +40,13 @@ const NEWEST: (&str, u32) = ("1.36", 36);
 #[derive(Clone, Debug, Args)]
 pub struct Install {
     /// Namespace the controller runs in [default: called as the program]
-    #[arg(long, value_name = "NS")]
+    #[arg(long, value_name = "NS", value_parser = label)]
     pub namespace: Option<String>,
     /// Namespaces the controller works in, by Roles instead of a ClusterRole; may be repeated [default: all]
-    #[arg(long = "work-in", value_name = "NS", value_delimiter = ',')]
+    #[arg(long = "work-in", value_name = "NS", value_delimiter = ',', value_parser = label)]
     pub work_in: Vec<String>,
     /// Container image [default: the program's name and version]
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", value_parser = image)]
     pub image: Option<String>,
     /// Kubernetes version of the cluster, as 1.36 or v1.36.2; before 1.21 the PodDisruptionBudget is of policy/v1beta1
     #[arg(long, value_name = "VERSION", value_parser = minor, default_value = NEWEST.0)]
@@ -78,6 +79,39 @@ impl Default for Install {
     }
 }
 
+impl Install {
+    /// Whether all that is said has a meaning beside the rest: what would be dropped silently is missed where it hurts, in a cluster.
+    ///
+    /// # Errors
+    ///
+    /// What has none.
+    fn validate(&self) -> Result<(), PrintError> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = self.work_in.iter().find(|&name| !seen.insert(name)) {
+            return Err(PrintError::Twice(twice.clone()));
+        }
+        let useless = match self.format {
+            Format::Yaml if self.into.is_some() => Some(
+                "YAML is one stream on standard output: leave out --into, or choose --format kustomize or helm",
+            ),
+            Format::Helm if self.namespace.is_some() => Some(
+                "a chart is for any namespace: leave out --namespace, and give it to helm install",
+            ),
+            Format::Helm if !self.work_in.is_empty() => Some(
+                "a chart is for any namespaces: leave out --work-in, and give helm install --set 'namespaces={a,b}'",
+            ),
+            Format::Helm if self.image.is_some() => Some(
+                "a chart is for any image: leave out --image, and give helm install --set image.repository=NAME,image.tag=TAG",
+            ),
+            Format::Helm if self.kubernetes_version != NEWEST.1 => {
+                Some("a chart finds out the version of its cluster: leave out --kubernetes-version")
+            }
+            _ => None,
+        };
+        useless.map_or(Ok(()), |why| Err(PrintError::Useless(why)))
+    }
+}
+
 /// How an installation is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -95,12 +129,38 @@ pub enum Format {
 ///
 /// When it is none, or older than 1.20.
 pub fn minor(text: &str) -> Result<u32, String> {
-    let text = text.trim_start_matches('v');
-    let minor = text.strip_prefix("1.").unwrap_or(text);
-    let minor = minor.split('.').next().unwrap_or_default().parse();
-    match minor {
-        Ok(minor @ 20..) => Ok(minor),
-        _ => Err("expected a version from 1.20 on".into()),
+    let number = |part: &str| part.parse::<u32>().ok();
+    let parts: Vec<_> = text.strip_prefix('v').unwrap_or(text).split('.').collect();
+    let minor = match parts[..] {
+        // clouds add their own to the last, as 1.30.4-gke.1129000
+        ["1", minor] | ["1", minor, _, ..] => number(minor.trim_end_matches('+')),
+        [minor] => number(minor),
+        _ => None,
+    };
+    // a typing error is likelier than a server that is so far from today's
+    minor
+        .filter(|minor| (20..100).contains(minor))
+        .ok_or_else(|| "expected a version from 1.20 on, such as 1.36".into())
+}
+
+/// A namespace, which is a DNS label (RFC 1123).
+fn label(text: &str) -> Result<String, String> {
+    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
+    let ends = [text.bytes().next(), text.bytes().last()];
+    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
+    }
+}
+
+/// What is no image in any spelling: that there is one, and that the name is right, only a registry knows.
+fn image(text: &str) -> Result<String, String> {
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected an image such as registry.example.com/team/name:1.0, without spaces".into())
     }
 }
 
@@ -113,6 +173,12 @@ pub enum PrintError {
     /// The controller's rights are not known.
     #[error(transparent)]
     Rights(#[from] StartError),
+    /// A namespace is named twice.
+    #[error("the namespace {0} is given twice: name it once in --work-in")]
+    Twice(String),
+    /// Something is said that the format has no use for.
+    #[error("{0}")]
+    Useless(&'static str),
     /// A file could not be written.
     #[error("cannot write {path}: {source}; check --into")]
     Write {
@@ -197,6 +263,7 @@ impl Program {
     }
 
     fn write(&self, install: &Install) -> Result<String, PrintError> {
+        install.validate()?;
         let files = match install.format {
             Format::Yaml => return self.manifests(install),
             Format::Kustomize => self.kustomize(install)?,

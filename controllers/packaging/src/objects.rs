@@ -19,6 +19,9 @@ pub(super) struct Site {
     pub(super) policy: String,
 }
 
+/// Seconds for the signal to arrive and for the process to end.
+const SPARE: u64 = 4;
+
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 impl Site {
@@ -41,9 +44,9 @@ impl Site {
         })
     }
 
-    /// What the controller declares to need, by namespace.
-    fn rights(&self) -> Result<BTreeMap<Option<String>, Vec<Rule>>, StartError> {
-        let options = Options {
+    /// What is said to the manager, as far as it matters here.
+    fn options(&self) -> Options {
+        Options {
             namespaces: self.namespaces.clone(),
             leader: Some(LeaderOptions {
                 namespace: Some(self.namespace.clone()),
@@ -51,11 +54,15 @@ impl Site {
                 ..LeaderOptions::default()
             }),
             ..Options::default()
-        };
+        }
+    }
+
+    /// What the controller declares to need, by namespace.
+    fn rights(&self) -> Result<BTreeMap<Option<String>, Vec<Rule>>, StartError> {
         let controllers = (self.program.controllers)();
         let manager = controllers
             .into_iter()
-            .fold(Manager::new(options), Manager::with);
+            .fold(Manager::new(self.options()), Manager::with);
         Ok(manager.rights()?.by_namespace())
     }
 
@@ -63,9 +70,12 @@ impl Site {
     pub(super) fn roles(&self) -> Result<Vec<Value>, StartError> {
         let roles = self.rights()?.into_iter().flat_map(|(namespace, rules)| {
             let kind = namespace.as_ref().map_or("ClusterRole", |_| "Role");
-            // the controller's own namespace may be one of those it works in
+            // the controller's own namespace may be one of those it works in, and so may one that it needs whatever is chosen: a chart has both
             let name = match &namespace {
-                Some(other) if *other != self.namespace => format!("{}-objects", self.program.name),
+                Some(other) if self.namespaces.contains(other) && *other != self.namespace => {
+                    format!("{}-objects", self.program.name)
+                }
+                Some(other) if *other != self.namespace => format!("{}-extra", self.program.name),
                 _ => self.program.name.to_owned(),
             };
             let metadata = match &namespace {
@@ -103,7 +113,7 @@ impl Site {
         let mut args = vec![
             "run".to_owned(),
             "--leader-elect".into(),
-            "--listen=0.0.0.0:8080".into(),
+            "--listen=[::]:8080".into(),
             "--log-format=json".into(),
         ];
         if self.program.lease_per_controller {
@@ -122,8 +132,7 @@ impl Site {
                     "metadata": { "labels": self.labels() },
                     "spec": {
                         "serviceAccountName": self.program.name,
-                        // five seconds more than the grace period of running reconciles
-                        "terminationGracePeriodSeconds": 30,
+                        "terminationGracePeriodSeconds": self.patience(),
                         "securityContext": {
                             "runAsNonRoot": true,
                             "runAsUser": 65532,
@@ -141,6 +150,12 @@ impl Site {
                 },
             },
         })
+    }
+
+    /// Seconds from the signal to the kill: a stop that takes as long as it may still says at its end what went wrong.
+    fn patience(&self) -> u64 {
+        let controllers = (self.program.controllers)().len();
+        self.options().longest_stop(controllers).as_secs() + SPARE
     }
 
     fn container(&self, args: &[String]) -> Value {

@@ -1,8 +1,8 @@
 //! The command line.
 
-use std::{net::SocketAddr, process::ExitCode};
+use std::process::ExitCode;
 
-use boatswain::{Manager, ManagerArgs, terminal};
+use boatswain::{Address, Manager, ManagerArgs, terminal};
 use clap::{Args, Parser, Subcommand};
 
 use packaging::Install;
@@ -59,7 +59,7 @@ struct Dashboard {
         default_value = "127.0.0.1:8081",
         env = "BOATSWAIN_DASHBOARD"
     )]
-    dashboard: SocketAddr,
+    dashboard: Address,
 }
 
 #[derive(Debug, Args)]
@@ -79,11 +79,11 @@ impl Cli {
         match self.command {
             Command::Run(run) => run.run(),
             Command::Explain(asked) => {
-                let told = terminal::explain(asked.dashboard.dashboard, &asked.kind, &asked.key);
+                let told = terminal::explain(asked.dashboard.dashboard.0, &asked.kind, &asked.key);
                 packaging::print(told.map(|told| format!("{told}\n")))
             }
             Command::Top(asked) => {
-                packaging::print(terminal::top(asked.dashboard).map(|()| String::new()))
+                packaging::print(terminal::top(asked.dashboard.0).map(|()| String::new()))
             }
             Command::Crd => packaging::print(PROGRAM.crds()),
             Command::Manifests(install) => PROGRAM.install(&install),

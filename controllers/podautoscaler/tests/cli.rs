@@ -68,6 +68,124 @@ fn the_version_of_the_cluster_is_told_as_people_write_it() {
 }
 
 #[test]
+fn what_the_environment_says_wrongly_is_told_by_the_name_of_its_variable() {
+    for (variable, value) in [
+        ("NAMESPACE", "shop,Shop"),
+        ("WORKERS", "many"),
+        ("SELECTOR", "app in"),
+        ("RESYNC", "15"),
+        ("MAX_RETRIES", "-1"),
+        ("LISTEN", "8080"),
+        ("DASHBOARD_LISTEN", "everywhere"),
+        ("GRACE_PERIOD", "-1s"),
+        ("PATIENCE", ""),
+        ("QPS", "0"),
+        ("BURST", "0.5"),
+        ("LEADER_ELECT", "yes"),
+        ("LEASE_NAME", "The Lease"),
+        ("LEASE_NAMESPACE", "a.b"),
+        ("LEASE_PER_CONTROLLER", "1"),
+        ("LEASE_DURATION", "soon"),
+        ("RENEW_DEADLINE", "9000h"),
+        ("RETRY_PERIOD", "2 m s"),
+        ("VERBOSITY", "300"),
+        ("LOG_FORMAT", "xml"),
+        ("CONFIG", "/nonexistent/crew.yaml"),
+    ] {
+        let variable = format!("BOATSWAIN_{variable}");
+        let output = binary()
+            .args(["run", "--print-config"])
+            .env(&variable, value)
+            .output()
+            .expect("the binary runs");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{variable}: {error}");
+        let first = error.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with("error: ") && first.contains(&variable),
+            "{variable}: {error}"
+        );
+        assert_eq!(error.matches("error: ").count(), 1, "{error}");
+        // the flag is as innocent as the word before it
+        let flag = variable.trim_start_matches("BOATSWAIN_");
+        let flag = format!("'--{}", flag.to_lowercase().replace('_', "-"));
+        assert!(!first.contains(&flag), "{error}");
+    }
+    let output = output(&["run", "--print-config", "--workers=many"]);
+    let error = text(&output.stderr);
+    assert!(error.contains("'--workers <N>'"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn settings_whose_reader_has_seen_enough_are_no_error() {
+    use std::process::Stdio;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let child = binary()
+        .args(["run", "--print-config"])
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn an_installation_that_makes_no_sense_is_refused_in_one_line_before_anything_is_written() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let folder = dir.path().join("chart");
+    let into = folder.display().to_string();
+    let kustomize = ["--format", "kustomize", "--into", &into];
+    let helm = ["--format", "helm", "--into", &into];
+    let given = |more: [&'static str; 2]| [&helm[..], &more[..]].concat();
+    for (words, named) in [
+        (vec!["--namespace", "Ops"], "--namespace"),
+        (vec!["--namespace", ""], "--namespace"),
+        (vec!["--work-in", "shop,a.b"], "--work-in"),
+        (vec!["--work-in", "shop,"], "--work-in"),
+        (vec!["--work-in", "shop", "--work-in", "shop"], "shop"),
+        (vec!["--image", ""], "--image"),
+        (vec!["--image", "two words"], "--image"),
+        (vec!["--kubernetes-version", "1.19"], "--kubernetes-version"),
+        (vec!["--kubernetes-version", "2.30"], "--kubernetes-version"),
+        (
+            vec!["--kubernetes-version", "1.999"],
+            "--kubernetes-version",
+        ),
+        (vec!["--kubernetes-version", "new"], "--kubernetes-version"),
+        (vec!["--format", "helm"], "--into"),
+        (vec!["--format", "yam"], "--format"),
+        (vec!["--into", &into], "--into"),
+        (
+            [&kustomize[..], &["--work-in", "a,a"]].concat(),
+            "--work-in",
+        ),
+        (given(["--image", "a:b"]), "--image"),
+        (given(["--namespace", "ops"]), "--namespace"),
+        (given(["--work-in", "ops"]), "--work-in"),
+        (
+            given(["--kubernetes-version", "1.20"]),
+            "--kubernetes-version",
+        ),
+    ] {
+        let output = output(&[&["manifests"], &words[..]].concat());
+        let error = text(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{words:?}: {error}"
+        );
+        assert_eq!(text(&output.stdout), "", "{words:?}");
+        let lines: Vec<_> = error.lines().filter(|l| l.starts_with("error: ")).collect();
+        assert_eq!(lines.len(), 1, "{words:?}: {error}");
+        assert!(error.contains(named), "{words:?}: {error}");
+    }
+    assert!(!folder.exists(), "something was written");
+}
+
+#[test]
 fn a_missing_kubeconfig_is_one_line_and_a_code_that_is_not_zero() {
     let output = output(&["run", "--kubeconfig", "/nonexistent/kubeconfig"]);
     let error = text(&output.stderr);
@@ -266,6 +384,21 @@ fn the_check_prints_a_table_and_fails_where_a_right_is_missing() {
     );
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.contains("13 of 13 rights are missing"), "{error}");
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn a_rust_log_that_says_nothing_or_nonsense_does_not_silence_the_program() {
+    for said in ["", "info,["] {
+        let mut command = binary();
+        command.args(["run", "--embedded", "--dashboard-listen=off"]);
+        let process = Process::start(command.env("RUST_LOG", said));
+        let before = process.until(&["scaled", "default/web"]);
+        let told = before.iter().any(|line| line.contains("RUST_LOG"));
+        assert_eq!(told, !said.is_empty(), "{before:#?}");
+        process.signal("-TERM");
+        assert_eq!(process.ends().0, Some(0));
+    }
 }
 
 #[cfg(feature = "embedded")]

@@ -1,19 +1,30 @@
 //! A simulated cluster to point kubectl at: prints a kubeconfig's path and serves until it is interrupted.
-//!
-//! Arguments: the address (default `127.0.0.1:0`), then files of manifests to start with. With `STILL` in the
-//! environment no controllers run, as on a cluster without a controller manager.
+
+use std::{net::SocketAddr, path::PathBuf};
 
 use boatswain_apisim::{ApiSim, WorldOptions};
+use clap::Parser;
+
+/// Simulates a cluster to point kubectl at, prints a kubeconfig's path and serves until it is interrupted
+///
+/// With STILL in the environment no controllers run, as on a cluster without a controller manager.
+#[derive(Parser)]
+struct Cli {
+    /// Address to serve on
+    #[arg(default_value = "127.0.0.1:0")]
+    address: SocketAddr,
+    /// Files of manifests to start with
+    manifests: Vec<PathBuf>,
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let addr = args.next().unwrap_or_else(|| "127.0.0.1:0".into());
+    let Cli { address, manifests } = Cli::parse();
     let sim = ApiSim::default();
-    for file in args {
+    for file in manifests {
         sim.create_yaml(&std::fs::read_to_string(file)?)?;
     }
-    let server = sim.serve(&addr).await?;
+    let server = sim.serve(&address.to_string()).await?;
     let kubeconfig =
         std::env::temp_dir().join(format!("apisim-{}.kubeconfig", server.addr().port()));
     server.write_kubeconfig(&kubeconfig)?;

@@ -170,9 +170,10 @@ impl Runnable {
         // which objects are selected makes no difference
         let selections = self.plan.selections(&Selector::default())?;
         let watched = selections.iter().map(Right::to_watch);
-        let told = Right::to_tell_of(&self.plan.kind);
+        // the first selection is what is reconciled
+        let told = selections.iter().take(1).map(Right::to_tell_of_selected);
         let needs = self.plan.needs.iter().cloned();
-        Ok(watched.chain([told]).chain(needs).collect())
+        Ok(watched.chain(told).chain(needs).collect())
     }
 
     /// Tells the informers how the controller wants its objects to be kept.

@@ -86,8 +86,8 @@ pub use leader::{Fenced, LeaseNameError, LeaseOptions, LeaseStatus, LeaseTerms, 
 pub use logging::init as init_logging;
 pub use manager::Manager;
 pub use options::{
-    DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, ManagerArgs, Options,
-    OptionsError, Span,
+    Address, DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, ManagerArgs,
+    Options, OptionsError, Span,
 };
 pub use own::OwnerError;
 pub use reconcile::{Causes, Fault, FnReconciler, Outcome, ReconcileError, Reconciler};

@@ -43,8 +43,10 @@ struct Logged {
 ///
 /// Lines that cannot be written, to a full disk or a reader that went away, are lost; the program goes on.
 pub fn init(format: LogFormat, verbosity: u8) {
+    let (chosen, ignored) = chosen(said(), verbosity);
     // an error only says that logs are set up already
-    let _ = subscriber(format, verbosity).try_init();
+    let _ = subscriber(format, chosen).try_init();
+    tell_of(ignored);
 }
 
 /// As [`init`], and with the feature `otel` sends traces where the environment names a collector, until what is returned is dropped.
@@ -56,7 +58,9 @@ pub(crate) fn start(format: LogFormat, verbosity: u8, service: &str) -> Logs {
             Err(error) => (None, Some(error)),
         };
         let layer = traces.as_ref().map(Traces::layer);
-        let _ = subscriber(format, verbosity).with(layer).try_init();
+        let (chosen, ignored) = chosen(said(), verbosity);
+        let _ = subscriber(format, chosen).with(layer).try_init();
+        tell_of(ignored);
         if let Some(error) = failed {
             tracing::error!("{error}");
         }
@@ -76,16 +80,42 @@ pub(crate) struct Logs {
     _traces: Option<Traces>,
 }
 
+/// What `RUST_LOG` says, where it says anything.
+fn said() -> Option<String> {
+    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok()?;
+    // set to nothing it would hide everything
+    (!said.trim().is_empty()).then_some(said)
+}
+
+/// What is to be logged, and the words that ask for it.
+struct Chosen {
+    said: String,
+    filter: EnvFilter,
+}
+
+/// What is to be logged, and why not what was said.
+fn chosen(said: Option<String>, verbosity: u8) -> (Chosen, Option<ParseError>) {
+    let usual = || Chosen {
+        said: filter(verbosity).to_owned(),
+        filter: EnvFilter::new(filter(verbosity)),
+    };
+    match said.map(|said| (with_audit(&said), said)) {
+        None => (usual(), None),
+        Some((Ok(filter), said)) => (Chosen { said, filter }, None),
+        Some((Err(error), _)) => (usual(), Some(error)),
+    }
+}
+
+fn tell_of(ignored: Option<ParseError>) {
+    if let Some(error) = ignored {
+        tracing::warn!("RUST_LOG is not understood and counts for nothing: {error}");
+    }
+}
+
 fn subscriber(
     format: LogFormat,
-    verbosity: u8,
+    Chosen { said, filter }: Chosen,
 ) -> impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static {
-    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let said = said.and_then(|said| Some((with_audit(&said).ok()?, said)));
-    let (filter, said) = said.unwrap_or_else(|| {
-        let said = filter(verbosity);
-        (EnvFilter::new(said), said.to_owned())
-    });
     let lines = fmt::layer()
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
@@ -178,6 +208,17 @@ mod tests {
             filter.max_level_hint()
         });
         assert!(levels.is_sorted(), "{levels:?}");
+    }
+
+    #[test]
+    fn a_filter_of_the_environment_that_is_not_understood_is_told_and_hides_nothing() {
+        let usual = chosen(None, 0).0.said;
+        let (lines, ignored) = chosen(Some("info,[".into()), 0);
+        assert_eq!(lines.said, usual);
+        assert!(ignored.is_some());
+        let (lines, ignored) = chosen(Some("debug".into()), 0);
+        assert_ne!(lines.said, usual);
+        assert!(ignored.is_none());
     }
 
     #[test]

@@ -99,6 +99,17 @@ impl Observer {
     }
 }
 
+/// How long the tree may take to stop. One after the other its leases are given back, after what was said under them is written.
+fn tree_stop(grace: Duration, leases: usize) -> Duration {
+    let leases = u32::try_from(leases).unwrap_or(u32::MAX);
+    grace.saturating_add(STOP_MARGIN.saturating_mul(leases.max(1)))
+}
+
+/// How long a whole stop may take.
+pub(crate) fn longest_stop(grace: Duration, leases: usize) -> Duration {
+    tree_stop(grace, leases).saturating_add(OFFLOAD_MARGIN)
+}
+
 /// Waits until reconciles of `controllers` that run away from the tree are over: it has cancelled them, so that each is at its next await.
 pub(crate) async fn wait_offloaded(
     controllers: &[ControllerHandle],
@@ -164,10 +175,8 @@ impl Running {
     /// Dropping the future kills what has not stopped by then.
     pub async fn stop(self) -> Result<(), StillRunning> {
         self.closing.begin(self.observer.clock.now() + self.grace);
-        // one after the other they write what was said and give their leases back
-        let leases = u32::try_from(self.observer.leases().len()).unwrap_or(u32::MAX);
-        let margin = STOP_MARGIN.saturating_mul(leases.max(1));
-        self.tree.stop(self.grace + margin).await?;
+        let leases = self.observer.leases().len();
+        self.tree.stop(tree_stop(self.grace, leases)).await?;
         wait_offloaded(&self.observer.controllers(), &self.observer.clock).await
     }
 

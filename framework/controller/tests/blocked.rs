@@ -13,8 +13,8 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, Handle, Key, Manager, Options, Outcome, Reconciler, Runnable, Sender,
-    channel, testing::apisim::ApiSim,
+    Context, Controller, Handle, Key, Manager, Options, Outcome, Reconciler, RunError, Runnable,
+    Sender, channel, testing::apisim::ApiSim,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -79,6 +79,7 @@ fn controller(name: &str, shards: usize, blocker: &Blocker) -> (Sender, Runnable
 fn spawn(controllers: Vec<Runnable>) -> Handle {
     let options = Options {
         patience: Some(Duration::from_millis(200)),
+        grace: Duration::from_millis(100),
         ..Options::default()
     };
     let sim = ApiSim::new(boatswain::testing::apisim::Options::default());
@@ -145,6 +146,35 @@ fn a_blocked_shard_keeps_one_entry_a_key_and_stops_neither_others_nor_metrics() 
         blocker.runs.load(Relaxed) == 1 + HOT as u64 && others.runs.load(Relaxed) == 100
     });
     manager.stop().expect("an orderly stop");
+}
+
+#[test]
+fn a_stop_that_a_blocked_reconcile_outlasts_returns_and_names_it_and_no_other_controller() {
+    let (open, gate) = mpsc::channel::<()>();
+    let blocker = Blocker {
+        gate: Arc::new(Mutex::new(gate)),
+        runs: Arc::default(),
+    };
+    let (sender, blocked) = controller("blocked", 1, &blocker);
+    let (_, idle) = controller("idle", 1, &blocker);
+    let manager = spawn(vec![blocked, idle]);
+    let observer = manager.observer().clone();
+    sender.send(key("block")).expect("room");
+    let worker = "root/controllers/blocked/workers-0/worker-";
+    until("named", || observer.live().1.contains(worker));
+    match manager.stop() {
+        Err(RunError::StillRunning(left)) => {
+            // the shard has its thread with the worker; the other controller has another, where there are two
+            let own = |path: &String| path.starts_with("root/controllers/blocked/");
+            assert!(left.paths.iter().all(own) || cores() == 1, "{left}");
+            let named = left.paths.iter().filter(|path| path.starts_with(worker));
+            assert_eq!(named.count(), 1, "{left}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(blocker.runs.load(Relaxed), 0, "it still blocks");
+    drop(open);
+    until("over", || observer.snapshot().tasks == 0);
 }
 
 fn cores() -> usize {

@@ -19,7 +19,7 @@ mod lesson;
 pub(crate) use lesson::fleet;
 
 /// Gives the Deployment this annotation, or takes it away.
-async fn annotate(space: &Space, name: &str, value: Value) {
+pub(super) async fn annotate(space: &Space, name: &str, value: Value) {
     let patch = json!({ "metadata": { "annotations": { ANNOTATION: value } } });
     change(space, name, patch).await;
 }

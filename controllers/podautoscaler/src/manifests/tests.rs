@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
-use k8s_openapi::api::apps::v1::Deployment;
+use boatswain::Right;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use packaging::{Install, minor};
 use serde_json::{Value, json};
 
@@ -149,6 +150,13 @@ fn the_container_has_nothing_that_it_does_not_need_and_its_probes() {
     assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
     assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
     assert!(container["resources"]["limits"]["memory"].is_string());
+    // nobody kills what is still within its time
+    let longest = boatswain::Options::default().longest_stop(1).as_secs();
+    let patience = pod["terminationGracePeriodSeconds"].as_u64();
+    assert!(
+        patience.is_some_and(|patience| patience > longest),
+        "{patience:?}"
+    );
 }
 
 #[test]
@@ -168,7 +176,21 @@ fn the_disruption_budget_is_of_a_version_that_the_server_has() {
         let deployment = of_kind(&documents, "Deployment")[0];
         assert_eq!(budget["spec"]["selector"], deployment["spec"]["selector"]);
     }
-    assert!(minor("1.19").is_err() && minor("new").is_err());
+    assert_eq!(minor("v1.30.4-gke.1129000"), Ok(30));
+    assert_eq!(minor("1.30+"), Ok(30));
+    for other in [
+        "1.19",
+        "new",
+        "2.30",
+        "1.",
+        "",
+        "vv1.30",
+        "1.999",
+        "30.4",
+        "1.30banana",
+    ] {
+        assert!(minor(other).is_err(), "{other}");
+    }
 }
 
 #[test]
@@ -218,10 +240,68 @@ fn the_folders_for_kustomize_and_helm_are_current() {
 }
 
 #[test]
+fn the_image_has_the_user_and_the_entry_point_that_the_manifests_count_on() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let recipe = fs::read_to_string(root.join("Dockerfile")).expect("a recipe");
+    let documents = documents_of(&install());
+    let pod = &of_kind(&documents, "Deployment")[0]["spec"]["template"]["spec"];
+    let [user, group] = ["runAsUser", "runAsGroup"].map(|part| &pod["securityContext"][part]);
+    let lines: Vec<_> = recipe.lines().collect();
+    assert!(
+        lines.contains(&format!("USER {user}:{group}").as_str()),
+        "{recipe}"
+    );
+    // it brings arguments only
+    assert_eq!(pod["containers"][0].get("command"), None);
+    let copied = lines
+        .iter()
+        .rfind(|line| line.starts_with("COPY --from=build "));
+    let place = copied
+        .and_then(|line| line.split(' ').next_back())
+        .expect("a copy");
+    let entry = format!("ENTRYPOINT [\"{place}\"]");
+    assert!(lines.contains(&entry.as_str()), "{recipe}");
+    for program in lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("ARG PROGRAM="))
+    {
+        let folder = root.join("controllers").join(program);
+        assert!(
+            folder.join("src/main.rs").is_file(),
+            "there is no {program}"
+        );
+    }
+    // the compiler is the image's
+    let ignored = fs::read_to_string(root.join(".dockerignore")).expect("a list");
+    assert!(ignored.lines().any(|line| line == "rust-toolchain.toml"));
+}
+
+/// YAML takes many words for something else than text.
+#[test]
+fn namespaces_that_look_like_numbers_or_truth_stay_names() {
+    for name in ["123", "1e3", "true", "null", "0x1f", "on", "y", "1-2"] {
+        let install = Install {
+            namespace: Some(name.into()),
+            work_in: vec![name.into()],
+            ..install()
+        };
+        for document in documents_of(&install) {
+            let kind = document["kind"].as_str().unwrap_or_default();
+            let place = match kind {
+                "CustomResourceDefinition" => continue,
+                "Namespace" => &document["metadata"]["name"],
+                _ => &document["metadata"]["namespace"],
+            };
+            assert_eq!(place, name, "{kind}");
+        }
+    }
+}
+
+#[test]
 fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() {
     let fleet = Program {
         lease_per_controller: true,
-        controllers: || vec![controller(), other()],
+        controllers: || vec![controller(), other().reconciler(|_| Idler)],
         ..PROGRAM
     };
     let documents = parsed(&fleet.manifests(&install()).expect("manifests"));
@@ -238,23 +318,73 @@ fn a_program_whose_controllers_have_a_lease_each_may_hold_each_and_is_told_to() 
     let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     let args: Vec<_> = args.as_array().into_iter().flatten().collect();
     assert!(args.contains(&&json!("--lease-per-controller")), "{args:?}");
+    // each lease may take its time to be given back
+    let patience = |documents: &[Value]| {
+        let pod = &of_kind(documents, "Deployment")[0]["spec"]["template"]["spec"];
+        pod["terminationGracePeriodSeconds"].as_u64()
+    };
+    assert_eq!(patience(&documents), Some(50));
+    assert_eq!(patience(&documents_of(&install())), Some(40));
+}
+
+#[test]
+fn a_program_that_tells_of_nodes_may_do_so_where_servers_want_it_by_roles_that_meet_no_others() {
+    let warden = Program {
+        controllers: || {
+            vec![
+                other()
+                    .needs(Right::to_tell_of::<Node>())
+                    .reconciler(|_| Idler),
+            ]
+        },
+        ..PROGRAM
+    };
+    let install = Install {
+        work_in: vec!["default".into(), "front".into()],
+        ..install()
+    };
+    let documents = parsed(&warden.manifests(&install).expect("manifests"));
+    let roles = of_kind(&documents, "Role");
+    let tells =
+        |role: &&&Value| rules(role).contains(&"events.k8s.io events : create patch".into());
+    let places: Vec<_> = roles.iter().filter(tells).collect();
+    let places: Vec<_> = places
+        .iter()
+        .map(|role| &role["metadata"]["namespace"])
+        .collect();
+    assert_eq!(places, ["default", "front", "kube-system", "ops"]);
+
+    // of a chart the namespaces are chosen later, and may be these
+    let chart = warden.chart().expect("a chart");
+    let templates = chart.iter().find(|(name, _)| name.ends_with("rbac.yaml"));
+    let (_, template) = templates.expect("a template");
+    let (fixed, ranged) = template.split_once("{{- range").expect("a loop");
+    let named = |name: &str| format!("  name: podautoscaler-{name}\n  namespace: default");
+    assert!(
+        fixed.contains(&named("extra")) && !fixed.contains("-objects"),
+        "{fixed}"
+    );
+    assert!(
+        ranged.contains("-objects") && !ranged.contains("-extra"),
+        "{ranged}"
+    );
+}
+
+struct Idler;
+
+impl boatswain::Reconciler<Deployment> for Idler {
+    type Error = std::convert::Infallible;
+
+    async fn reconcile(
+        &self,
+        _: std::sync::Arc<Deployment>,
+        _: &boatswain::Context,
+    ) -> Result<boatswain::Outcome, Self::Error> {
+        Ok(boatswain::Outcome::Done)
+    }
 }
 
 /// Another controller.
-fn other() -> boatswain::Runnable {
-    struct Idler;
-
-    impl boatswain::Reconciler<Deployment> for Idler {
-        type Error = std::convert::Infallible;
-
-        async fn reconcile(
-            &self,
-            _: std::sync::Arc<Deployment>,
-            _: &boatswain::Context,
-        ) -> Result<boatswain::Outcome, Self::Error> {
-            Ok(boatswain::Outcome::Done)
-        }
-    }
-
-    boatswain::Controller::<Deployment>::named("other").reconciler(|_| Idler)
+fn other() -> boatswain::Controller<Deployment> {
+    boatswain::Controller::<Deployment>::named("other")
 }

@@ -1,17 +1,22 @@
 //! The flags of every manager, and the one rule by which they, the environment and a file make its options.
 
-use std::{
-    net::SocketAddr,
-    num::NonZeroU32,
-    path::{Path, PathBuf},
-};
+use std::{io, num::NonZeroU32, path::PathBuf, time::Duration};
 
+use clap::{
+    builder::{BoolValueParser, EnumValueParser, PathBufValueParser, StringValueParser},
+    value_parser,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, Options, Span};
+use super::{
+    Address, DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, Options, Span,
+    file,
+    sourced::{Sourced, lease_name, namespace, parse, workers},
+};
 use crate::{
     client::ClientLimits,
     leader::{LeaseTerms, TermsError},
+    logging,
 };
 
 /// The flags every manager understands; `#[command(flatten)]` them into your own.
@@ -24,103 +29,103 @@ use crate::{
 #[command(about = None, long_about = None)]
 pub struct ManagerArgs {
     /// Kubeconfig file of the cluster [default: KUBECONFIG, ~/.kube/config, or the in-cluster account]
-    #[arg(long, value_name = "PATH", env = "BOATSWAIN_KUBECONFIG")]
+    #[arg(long, value_name = "PATH", value_parser = Sourced(PathBufValueParser::new()), env = "BOATSWAIN_KUBECONFIG")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME", env = "BOATSWAIN_CONTEXT")]
+    #[arg(long, value_name = "NAME", value_parser = Sourced(StringValueParser::new()), env = "BOATSWAIN_CONTEXT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Namespace to work in; may be repeated [default: all namespaces]
-    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1.., value_delimiter = ',', value_parser = namespace, env = "BOATSWAIN_NAMESPACE")]
+    #[arg(long = "namespace", short = 'n', value_name = "NS", num_args = 1.., value_delimiter = ',', value_parser = Sourced(namespace), env = "BOATSWAIN_NAMESPACE")]
     #[serde(rename = "namespace", skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
     /// How many objects are reconciled at once [default: 4]
-    #[arg(long, value_name = "N", value_parser = workers, env = "BOATSWAIN_WORKERS")]
+    #[arg(long, value_name = "N", value_parser = Sourced(workers), env = "BOATSWAIN_WORKERS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
     /// Labels of the objects to reconcile, for example app=web,tier!=test [default: all objects]
-    #[arg(long, value_name = "LABELS", env = "BOATSWAIN_SELECTOR")]
+    #[arg(long, value_name = "LABELS", value_parser = Sourced(parse::<Labels>), env = "BOATSWAIN_SELECTOR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<Labels>,
     /// How often every object is looked at again although nothing changed; 0s: never [default: 10m]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RESYNC")]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_RESYNC")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resync: Option<Span>,
     /// How many failures in a row are tried again before an object is parked [default: 15]
-    #[arg(long, value_name = "N", env = "BOATSWAIN_MAX_RETRIES")]
+    #[arg(long, value_name = "N", value_parser = Sourced(value_parser!(u32)), env = "BOATSWAIN_MAX_RETRIES")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Address to serve /metrics, /healthz and /readyz on, for example 0.0.0.0:8080 [default: not served]
-    #[arg(long, value_name = "ADDR", env = "BOATSWAIN_LISTEN")]
+    /// Address to serve /metrics, /healthz and /readyz on, for example 127.0.0.1:8080, or [::]:8080 for all there are [default: not served]
+    #[arg(long, value_name = "ADDR", value_parser = Sourced(parse::<Address>), env = "BOATSWAIN_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Address>,
     /// Address to serve the dashboard on, or off [default: 127.0.0.1:8081, where it is free]
-    #[arg(long, value_name = "ADDR", env = "BOATSWAIN_DASHBOARD_LISTEN")]
+    #[arg(long, value_name = "ADDR", value_parser = Sourced(parse::<DashboardListen>), env = "BOATSWAIN_DASHBOARD_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dashboard_listen: Option<DashboardListen>,
     /// Name the dashboard may be called by beside localhost; may be repeated
-    #[arg(long = "dashboard-host", value_name = "NAME", num_args = 1.., value_delimiter = ',', env = "BOATSWAIN_DASHBOARD_HOST")]
+    #[arg(long = "dashboard-host", value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = Sourced(StringValueParser::new()), env = "BOATSWAIN_DASHBOARD_HOST")]
     #[serde(rename = "dashboard-host", skip_serializing_if = "Vec::is_empty")]
     pub dashboard_hosts: Vec<String>,
     /// File with the token that actions on the dashboard need [default: it only shows]
-    #[arg(long, value_name = "PATH", env = "BOATSWAIN_DASHBOARD_TOKEN_FILE")]
+    #[arg(long, value_name = "PATH", value_parser = Sourced(PathBufValueParser::new()), env = "BOATSWAIN_DASHBOARD_TOKEN_FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dashboard_token_file: Option<PathBuf>,
     /// How long running reconciles may take to finish at a stop [default: 25s]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_GRACE_PERIOD")]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_GRACE_PERIOD")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period: Option<Span>,
-    /// How long anything may block its thread until /healthz fails and names it [default: 30s]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_PATIENCE")]
+    /// How long anything may block its thread until /healthz fails and names it; 0s: for ever [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_PATIENCE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Span>,
     /// Requests to the API server per second in the long run; watches and leases are not counted [default: 50]
-    #[arg(long, value_name = "N", env = "BOATSWAIN_QPS")]
+    #[arg(long, value_name = "N", value_parser = Sourced(parse::<NonZeroU32>), env = "BOATSWAIN_QPS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qps: Option<NonZeroU32>,
     /// Requests to the API server that may go out at once [default: 100]
-    #[arg(long, value_name = "N", env = "BOATSWAIN_BURST")]
+    #[arg(long, value_name = "N", value_parser = Sourced(parse::<NonZeroU32>), env = "BOATSWAIN_BURST")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<NonZeroU32>,
     /// Let one of several replicas work, elected by a Lease; the others stand by [default: each works]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEADER_ELECT")]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = Sourced(BoolValueParser::new()), env = "BOATSWAIN_LEADER_ELECT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader_elect: Option<bool>,
     /// Name of the Lease [default: the first controller's name and -leader]
-    #[arg(long, value_name = "NAME", env = "BOATSWAIN_LEASE_NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Sourced(lease_name), env = "BOATSWAIN_LEASE_NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_name: Option<String>,
     /// Namespace of the Lease [default: the pod's own, else kube-system]
-    #[arg(long, value_name = "NS", value_parser = namespace, env = "BOATSWAIN_LEASE_NAMESPACE")]
+    #[arg(long, value_name = "NS", value_parser = Sourced(namespace), env = "BOATSWAIN_LEASE_NAMESPACE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_namespace: Option<String>,
     /// Give each controller a Lease of its own, named after the other one and the controller, so that replicas share the work [default: one Lease for all]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", env = "BOATSWAIN_LEASE_PER_CONTROLLER")]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = Sourced(BoolValueParser::new()), env = "BOATSWAIN_LEASE_PER_CONTROLLER")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_per_controller: Option<bool>,
     /// How long the other replicas wait for a leader that has gone silent before one of them takes over, in whole seconds [default: 15s]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_LEASE_DURATION")]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_LEASE_DURATION")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_duration: Option<Span>,
     /// How long a leader tries to renew before it stands by; below nine tenths of the duration [default: 10s]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RENEW_DEADLINE")]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_RENEW_DEADLINE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renew_deadline: Option<Span>,
     /// How long between two tries to renew or acquire [default: 2s]
-    #[arg(long, value_name = "TIME", env = "BOATSWAIN_RETRY_PERIOD")]
+    #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_RETRY_PERIOD")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_period: Option<Span>,
     /// How much is logged, as klog counts it: from 4 on every reconcile, from 6 on every step, from 8 on every connection; RUST_LOG, where set, says it instead [default: 0]
-    #[arg(long, short = 'v', value_name = "N", env = "BOATSWAIN_VERBOSITY")]
+    #[arg(long, short = 'v', value_name = "N", value_parser = Sourced(value_parser!(u8)), env = "BOATSWAIN_VERBOSITY")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<u8>,
     /// How log lines are written [default: text]
-    #[arg(long, value_name = "FORMAT", value_enum, env = "BOATSWAIN_LOG_FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = Sourced(EnumValueParser::<LogFormat>::new()), env = "BOATSWAIN_LOG_FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<LogFormat>,
     /// File with any of these settings, YAML or (.toml) TOML; flags and environment overrule it
-    #[arg(long, value_name = "PATH", env = "BOATSWAIN_CONFIG")]
+    #[arg(long, value_name = "PATH", value_parser = Sourced(PathBufValueParser::new()), env = "BOATSWAIN_CONFIG")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
     /// Print the settings that flags, environment and file make together, as a file for --config, and exit
@@ -129,16 +134,19 @@ pub struct ManagerArgs {
     pub print_config: bool,
 }
 
+/// A shorter period would only keep the process busy: looking at everything takes its time.
+const SHORTEST_RESYNC: Duration = Duration::from_secs(1);
+
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The file cannot be read.
-    #[error("cannot read the settings in {path}: {source}; check --config")]
+    #[error("cannot read the settings in {path}: {source}; check --config, or BOATSWAIN_CONFIG")]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file says something that is not understood.
     #[error("the settings in {path} are not understood: {cause}")]
@@ -159,6 +167,18 @@ pub enum OptionsError {
     /// Something about the lease is said, but no leader is elected.
     #[error("--{0} is set, but no leader is elected: add --leader-elect")]
     NoElection(&'static str),
+    /// Every object would be looked at all the time.
+    #[error("--resync {0} is too short: choose a second at least, or 0s for never")]
+    Resync(Span),
+    /// Something is wrong with settings of which a file says a part.
+    #[error("{cause}; settings in {path} are among these")]
+    Among {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        cause: Box<OptionsError>,
+    },
 }
 
 /// Flags that decide which server is asked, as whom, and about which rights.
@@ -191,14 +211,11 @@ impl ManagerArgs {
     /// cannot be used it says why in one line, on standard error, and exits with 2, as clap does.
     pub fn options_or_exit(self) -> Options {
         let ended = match self.print_config {
-            true => self.to_yaml().map(|text| {
-                print!("{text}");
-                std::process::exit(0)
-            }),
+            true => self.to_yaml().map(|text| std::process::exit(print(&text))),
             false => self.try_into(),
         };
         ended.unwrap_or_else(|error: OptionsError| {
-            eprintln!("error: {error}");
+            logging::complain(&error);
             std::process::exit(2)
         })
     }
@@ -210,7 +227,7 @@ impl ManagerArgs {
     /// When the file cannot be read, says something unknown, or says it wrongly.
     pub fn with_file(self) -> Result<Self, OptionsError> {
         match self.config.clone() {
-            Some(path) => Ok(self.over(read(&path)?)),
+            Some(path) => Ok(self.over(file::read(&path)?)),
             None => Ok(self),
         }
     }
@@ -334,6 +351,16 @@ impl ManagerArgs {
         }))
     }
 
+    /// How often everything is looked at again, where something is said of it: never, or at most once a second.
+    fn resync(&self) -> Result<Option<Option<Duration>>, OptionsError> {
+        match self.resync {
+            None => Ok(None),
+            Some(Span(Duration::ZERO)) => Ok(Some(None)),
+            Some(Span(period)) if period >= SHORTEST_RESYNC => Ok(Some(Some(period))),
+            Some(short) => Err(OptionsError::Resync(short)),
+        }
+    }
+
     fn leader(&self) -> Result<Option<LeaderOptions>, OptionsError> {
         if self.leader_elect != Some(true) {
             let said = [
@@ -374,51 +401,21 @@ impl ManagerArgs {
     }
 }
 
-/// The file's settings, and only those.
-fn read(path: &Path) -> Result<ManagerArgs, OptionsError> {
-    let text = std::fs::read_to_string(path).map_err(|source| OptionsError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let parsed: Result<ManagerArgs, String> = match path.extension() {
-        Some(extension) if extension == "toml" => toml::from_str(&text).map_err(|error| {
-            let at = error
-                .span()
-                .map(|span| text[..span.start].lines().count().max(1));
-            match at {
-                Some(line) => format!("line {line}: {}", error.message()),
-                None => error.message().to_owned(),
-            }
-        }),
-        _ if text.trim().is_empty() => Ok(ManagerArgs::default()),
-        // the first line says what and where; the others draw it
-        _ => serde_saphyr::from_str(&text).map_err(|error| {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            first.trim_start_matches("error: ").to_owned()
-        }),
-    };
-    let complaint = |cause| OptionsError::File {
-        path: path.to_owned(),
-        cause,
-    };
-    let settings = parsed.map_err(complaint)?;
-    for name in settings.namespaces.iter().chain(&settings.lease_namespace) {
-        namespace(name).map_err(|cause| complaint(format!("namespace {name:?}: {cause}")))?;
-    }
-    if let Some(number) = settings.workers {
-        workers(&number.to_string()).map_err(|cause| complaint(format!("workers: {cause}")))?;
-    }
-    Ok(settings)
-}
-
 impl TryFrom<ManagerArgs> for Options {
     type Error = OptionsError;
 
     fn try_from(args: ManagerArgs) -> Result<Self, OptionsError> {
         let args = args.with_file()?;
-        let leader = args.leader()?;
-        let dashboard = args.dashboard()?;
+        let among = |cause: OptionsError| match args.config.clone() {
+            Some(path) => OptionsError::Among {
+                path,
+                cause: Box::new(cause),
+            },
+            None => cause,
+        };
+        let leader = args.leader().map_err(among)?;
+        let resync = args.resync().map_err(among)?;
+        let dashboard = args.dashboard().map_err(among)?;
         let default = Self::default();
         Ok(Self {
             kubeconfig: args.kubeconfig,
@@ -426,15 +423,15 @@ impl TryFrom<ManagerArgs> for Options {
             namespaces: args.namespaces,
             workers: args.workers.unwrap_or(default.workers),
             selector: args.selector.map_or(default.selector, |labels| labels.0),
-            resync: match args.resync {
-                Some(Span(period)) => Some(period).filter(|period| !period.is_zero()),
-                None => default.resync,
-            },
+            resync: resync.unwrap_or(default.resync),
             max_retries: args.max_retries.unwrap_or(default.max_retries),
-            listen: args.listen,
+            listen: args.listen.map(|Address(address)| address),
             dashboard,
             grace: args.grace_period.map_or(default.grace, |time| time.0),
-            patience: args.patience.map_or(default.patience, |time| Some(time.0)),
+            patience: match args.patience {
+                Some(Span(time)) => Some(time).filter(|time| !time.is_zero()),
+                None => default.patience,
+            },
             limits: ClientLimits {
                 qps: args.qps.unwrap_or(default.limits.qps),
                 burst: args.burst.unwrap_or(default.limits.burst),
@@ -448,21 +445,16 @@ impl TryFrom<ManagerArgs> for Options {
     }
 }
 
-fn workers(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=1000) => Ok(n),
-        _ => Err("expected a number from 1 to 1000".into()),
-    }
-}
-
-/// A namespace is a DNS label (RFC 1123).
-fn namespace(text: &str) -> Result<String, String> {
-    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
-    let ends = [text.bytes().next(), text.bytes().last()];
-    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
+/// Prints the settings; the code to exit with.
+fn print(text: &str) -> i32 {
+    use io::{ErrorKind, Write as _};
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // a reader that has seen enough, such as head, is no failure
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            logging::complain(&format_args!("cannot print: {error}"));
+            1
+        }
+        _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use super::text::as_text;
+use super::{Address, text::as_text};
 
 /// Where the dashboard is served, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +51,10 @@ impl FromStr for DashboardListen {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "" | "off" => Ok(Self::Off),
-            address => address.parse().map(Self::At).map_err(|_| {
-                format!("{address:?} is no address: write one such as 127.0.0.1:8081, or off")
-            }),
+            text => {
+                let Address(address) = text.parse().map_err(|why| format!("{why}; or off"))?;
+                Ok(Self::At(address))
+            }
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What can be set for a manager: plain values, and how they come from flags, the environment and a file.
 
+mod address;
 mod args;
 mod dashboard;
+mod file;
 mod labels;
+mod sourced;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -10,6 +13,7 @@ mod text;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+pub use address::Address;
 pub use args::{ManagerArgs, OptionsError};
 use boatswain_cache::ConnectOptions;
 pub use dashboard::{DashboardListen, DashboardOptions};
@@ -18,7 +22,7 @@ pub use labels::Labels;
 use serde::{Deserialize, Serialize};
 pub use span::Span;
 
-use crate::{client::ClientLimits, dispatch::RetryPolicy, leader::LeaseTerms};
+use crate::{client::ClientLimits, dispatch::RetryPolicy, leader::LeaseTerms, running};
 
 /// Options of a [`Manager`](crate::Manager).
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +64,18 @@ pub struct Options {
     pub verbosity: u8,
     /// How log lines are written.
     pub log_format: LogFormat,
+}
+
+impl Options {
+    /// How long a stop of a manager with so many controllers may take at most: running reconciles get the grace period, and what is said and held has time
+    /// to be written and given back. Who kills the process earlier takes its last words, too.
+    pub fn longest_stop(&self, controllers: usize) -> Duration {
+        let each = self
+            .leader
+            .as_ref()
+            .is_some_and(|leader| leader.per_controller);
+        running::longest_stop(self.grace, if each { controllers } else { 1 })
+    }
 }
 
 /// How replicas agree on the one that works.

@@ -8,6 +8,9 @@ use super::text::as_text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
+/// Nobody waits longer, and clocks have an end.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl FromStr for Span {
     type Err = String;
 
@@ -15,9 +18,11 @@ impl FromStr for Span {
         let complaint =
             || format!("{text:?} is no duration: write one such as 500ms, 15s or 1m30s");
         let parsed: jiff::SignedDuration = text.parse().map_err(|_| complaint())?;
-        Duration::try_from(parsed)
-            .map(Self)
-            .map_err(|_| complaint())
+        match Duration::try_from(parsed) {
+            Ok(time) if time > LONGEST => Err(format!("{text:?} is longer than a year (8760h)")),
+            Ok(time) => Ok(Self(time)),
+            Err(_) => Err(complaint()),
+        }
     }
 }
 
@@ -25,18 +30,21 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        let millis = self.0.subsec_millis();
+        let nanos = u64::from(self.0.subsec_nanos());
+        let (millis, micros, nanos) = (nanos / 1_000_000, nanos / 1000 % 1000, nanos % 1000);
         for (count, unit) in [
             (hours, "h"),
             (minutes, "m"),
             (rest, "s"),
-            (millis.into(), "ms"),
+            (millis, "ms"),
+            (micros, "us"),
+            (nanos, "ns"),
         ] {
             if count > 0 {
                 write!(f, "{count}{unit}")?;
             }
         }
-        if self.0 < Duration::from_millis(1) {
+        if self.0.is_zero() {
             f.write_str("0s")?;
         }
         Ok(())

@@ -83,9 +83,18 @@ fn what_a_file_says_wrongly_is_told_with_its_place() {
         (".yaml", "workers: 0\n", "from 1 to 1000"),
         (".yaml", "grace-period: soon\n", "no duration"),
         (".yaml", "namespace: [Shop]\n", "lower case"),
+        (".yaml", "qps: 1\nqps: 2\n", "line 2"),
+        (".yaml", "qps: 20\nresync: -1s\n", "line 2"),
+        (".yaml", "qps: 20\nnamespace: shop\n", "line 2"),
+        (".yaml", "- qps\n", "line 1"),
+        (".yaml", "lease-namespace: Shop\n", "lease-namespace"),
+        (".yaml", "lease-name: The Fixer\n", "lease-name"),
         (".toml", "\nqps = 0\n", "line 2"),
-        (".toml", "\nwokers = 7\n", "wokers"),
+        (".toml", "\nwokers = 7\n", "line 2"),
         (".toml", "workers", "line 1"),
+        (".toml", "qps = 1\nqps = 2\n", "line 2"),
+        (".toml", "[leader]\nelect = true\n", "leader"),
+        (".toml", "qps = 20\nresync = 15\n", "line 2"),
     ] {
         let file = file(suffix, text);
         let error = with_config(&[], &file).unwrap_err().to_string();
@@ -95,6 +104,97 @@ fn what_a_file_says_wrongly_is_told_with_its_place() {
     }
     let error = with_config(&[], "/nonexistent/crew.yaml".as_ref()).unwrap_err();
     assert!(error.to_string().contains("--config"), "{error}");
+}
+
+#[test]
+fn a_file_that_holds_no_settings_is_told_from_one_that_holds_none() {
+    for (suffix, text) in [
+        (".yaml", ""),
+        (".toml", ""),
+        (".yaml", " \n\n"),
+        (".yaml", "# nothing yet\n---\n"),
+        (".toml", "# nothing yet\n"),
+        (".yaml", "\u{feff}"),
+    ] {
+        let file = file(suffix, text);
+        let options = with_config(&[], &file).expect(text);
+        assert_eq!(options, args(&[]).try_into().unwrap(), "{text:?}");
+    }
+    for (suffix, text) in [
+        (".yaml", "\u{feff}qps: 7\n"),
+        (".toml", "\u{feff}qps = 7\n"),
+    ] {
+        let file = file(suffix, text);
+        assert_eq!(with_config(&[], &file).unwrap().limits.qps.get(), 7);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let error = with_config(&[], folder.path()).unwrap_err().to_string();
+    assert!(error.contains("directory"), "{error}");
+    // something that never ends, and one that is no text
+    let bytes = |bytes: &[u8]| {
+        let file = file(".yaml", "");
+        std::fs::write(&file, bytes).unwrap();
+        with_config(&[], &file).unwrap_err().to_string()
+    };
+    let error = bytes("qps: 7\n".repeat(1 << 20).as_bytes());
+    assert!(error.contains("longer than"), "{error}");
+    let error = bytes(b"qps: 7\nselector: \xff\n");
+    assert!(
+        error.contains("line 2") && error.contains("UTF-8"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_told_with_the_file_that_says_a_part() {
+    let path = file(".yaml", "leader-elect: true\nlease-duration: 5s\n");
+    let error = with_config(&[], &path).unwrap_err().to_string();
+    for words in ["--renew-deadline", path.to_str().unwrap()] {
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(with_config(&["--renew-deadline", "4s", "--retry-period", "1s"], &path).is_ok());
+    let path = file(".yaml", "lease-name: x\n");
+    let error = with_config(&[], &path).unwrap_err().to_string();
+    assert!(
+        error.contains("--lease-name") && error.contains(path.to_str().unwrap()),
+        "{error}"
+    );
+}
+
+#[test]
+fn of_no_time_at_all_some_settings_make_never_and_others_say_what_they_need() {
+    let options = |words: &[&str]| Options::try_from(args(words));
+    assert_eq!(options(&["--resync", "0s"]).unwrap().resync, None);
+    assert_eq!(options(&["--patience", "0s"]).unwrap().patience, None);
+    assert_eq!(
+        options(&["--grace-period", "0s"]).unwrap().grace,
+        Duration::ZERO
+    );
+    let error = options(&["--resync", "1ms"]).unwrap_err().to_string();
+    assert!(error.contains("--resync 1ms"), "{error}");
+    for flag in ["--lease-duration", "--renew-deadline", "--retry-period"] {
+        let error = options(&["--leader-elect", flag, "0s"]).unwrap_err();
+        assert!(matches!(error, OptionsError::Terms(_)), "{flag}: {error}");
+    }
+}
+
+#[test]
+fn a_time_below_zero_is_told_as_such_and_not_as_another_flag() {
+    for flag in [
+        "--resync",
+        "--grace-period",
+        "--patience",
+        "--lease-duration",
+    ] {
+        let error = Cli::try_parse_from(["test", flag, "-1s"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(flag) && error.contains("no duration"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -119,6 +219,62 @@ fn settings_that_are_printed_are_read_back_as_the_same() {
         "defaults are spelled out: {text}"
     );
     assert_eq!(read.leader.unwrap().terms.duration, Duration::from_secs(30));
+    for words in [
+        &[][..],
+        &[
+            "--resync",
+            "0s",
+            "--patience",
+            "0s",
+            "--grace-period",
+            "1500us",
+        ],
+        &[
+            "--resync",
+            "8760h",
+            "--selector",
+            "app in (b,a),!c",
+            "-v",
+            "4",
+        ],
+        &[
+            "--leader-elect=false",
+            "--lease-name",
+            "x",
+            "--retry-period",
+            "1s",
+        ],
+        &[
+            "--leader-elect",
+            "--lease-per-controller",
+            "--lease-namespace",
+            "123",
+        ],
+        &[
+            "--dashboard-listen",
+            "off",
+            "--dashboard-host",
+            "a",
+            "b",
+            "-n",
+            "1e3,true",
+        ],
+        &[
+            "--kubeconfig",
+            "a: b # c",
+            "--context",
+            "null",
+            "--log-format",
+            "json",
+        ],
+        &["--dashboard-listen", "[::1]:8081", "--listen", "[::]:8080"],
+    ] {
+        let said = args(words);
+        let text = said.clone().to_yaml().unwrap();
+        let file = self::file(".yaml", &text);
+        let read = with_config(&[], &file).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(read, said.try_into().unwrap(), "{text}");
+    }
 }
 
 #[test]
@@ -238,10 +394,20 @@ fn what_is_reconciled_and_how_often_follows_one_rule() {
 
 #[test]
 fn durations_read_as_they_are_written() {
-    for text in ["15s", "1m30s", "500ms", "2h", "1h1m1s", "0s"] {
+    for text in [
+        "15s", "1m30s", "500ms", "2h", "1h1m1s", "0s", "1s5us", "7ns", "8760h",
+    ] {
         assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
     }
-    for text in ["", "soon", "-5s", "15", "1e9999h"] {
+    for text in [
+        "",
+        "soon",
+        "-5s",
+        "15",
+        "1e9999h",
+        "8761h",
+        "2562047788015215h",
+    ] {
         assert!(text.parse::<Span>().is_err(), "{text:?}");
     }
 }

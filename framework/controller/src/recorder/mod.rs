@@ -28,6 +28,9 @@ use crate::{
     sync::lock,
 };
 
+/// Where Events about objects outside of namespaces may be: the server takes them in one of these, older ones only in the second.
+pub(crate) const OUTSIDE: [&str; 2] = [note::NOWHERE, note::NOWHERE_BEFORE];
+
 /// The way into a recorder, with all that it knows: it outlives every incarnation of the actor that writes.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Inner>);

@@ -14,7 +14,7 @@ pub use check::{Answered, CheckError, Checked};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Resource;
 
-use crate::leader::LeaseOptions;
+use crate::{leader::LeaseOptions, recorder};
 
 /// What is done to an object, as RBAC spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,9 +75,29 @@ impl fmt::Display for Verb {
 pub struct Right {
     kind: Kind,
     subresource: Option<String>,
-    scope: Scope,
+    reach: Reach,
     name: Option<String>,
     verbs: Vec<Verb>,
+}
+
+/// In which namespaces a right is needed, of a kind that has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Those that the manager works in.
+    Work,
+    /// This one, whatever the manager works in.
+    Namespace(String),
+    /// Those in which Events about objects outside of namespaces are: which one is up to the server.
+    Outside,
+}
+
+impl From<&Scope> for Reach {
+    fn from(scope: &Scope) -> Self {
+        match scope {
+            Scope::All => Self::Work,
+            Scope::Namespace(namespace) => Self::Namespace(namespace.clone()),
+        }
+    }
 }
 
 impl Right {
@@ -93,9 +113,27 @@ impl Right {
         Self {
             kind,
             subresource: None,
-            scope: Scope::All,
+            reach: Reach::Work,
             name: None,
             verbs: verbs.into_iter().collect(),
+        }
+    }
+
+    /// To tell Events of objects of kind `K`, where it is not the kind that the controller reconciles: of those this need not be said. Events about objects
+    /// outside of namespaces are in `default` or `kube-system`, as the server wants it; the right is for both, wherever the manager works.
+    pub fn to_tell_of<K: Resource<DynamicType = ()> + 'static>() -> Self {
+        Self::to_tell_of_kind(&Kind::of::<K>())
+    }
+
+    /// As [`Right::to_tell_of`], for a kind that is known at run time only.
+    pub fn to_tell_of_kind(kind: &Kind) -> Self {
+        let reach = match kind.namespaced {
+            true => Reach::Work,
+            false => Reach::Outside,
+        };
+        Self {
+            reach,
+            ..Self::on_kind(events(), [Verb::Create, Verb::Patch])
         }
     }
 
@@ -109,7 +147,7 @@ impl Right {
     /// In this namespace only, whatever namespaces the manager works in.
     #[must_use]
     pub fn within(mut self, namespace: impl Into<String>) -> Self {
-        self.scope = Scope::Namespace(namespace.into());
+        self.reach = Reach::Namespace(namespace.into());
         self
     }
 
@@ -123,18 +161,17 @@ impl Right {
     /// To watch what is selected.
     pub(crate) fn to_watch(selection: &Selection) -> Self {
         Self {
-            scope: selection.scope().clone(),
+            reach: selection.scope().into(),
             ..Self::on_kind(selection.kind().clone(), Verb::READ)
         }
     }
 
-    /// To tell of what happens to objects of `kind`. Events about objects outside of namespaces are in `default`; servers such as
-    /// 1.20 want them in `kube-system`, where the right is to be given by hand.
-    pub(crate) fn to_tell_of(kind: &Kind) -> Self {
-        let right = Self::on_kind(events(), [Verb::Create, Verb::Patch]);
-        match kind.namespaced {
-            true => right,
-            false => right.within("default"),
+    /// To tell of what happens to what is selected: where the objects are, or where there is nowhere.
+    pub(crate) fn to_tell_of_selected(selection: &Selection) -> Self {
+        let right = Self::to_tell_of_kind(selection.kind());
+        match (&right.reach, selection.scope()) {
+            (Reach::Work, Scope::Namespace(namespace)) => right.within(namespace),
+            _ => right,
         }
     }
 
@@ -207,11 +244,12 @@ impl Rights {
             Some(subresource) => format!("{}/{subresource}", right.kind.plural),
             None => right.kind.plural.clone(),
         };
-        let places = match &right.scope {
+        let places = match &right.reach {
             _ if !right.kind.namespaced => vec![None],
-            Scope::Namespace(namespace) => vec![Some(namespace.clone())],
-            Scope::All if namespaces.is_empty() => vec![None],
-            Scope::All => namespaces.iter().cloned().map(Some).collect(),
+            Reach::Namespace(namespace) => vec![Some(namespace.clone())],
+            Reach::Outside => recorder::OUTSIDE.map(|n| Some(n.to_owned())).to_vec(),
+            Reach::Work if namespaces.is_empty() => vec![None],
+            Reach::Work => namespaces.iter().cloned().map(Some).collect(),
         };
         for namespace in places {
             let group = right.kind.group.clone();

@@ -113,3 +113,35 @@ fn a_check_prints_as_a_table_of_yes_and_no() {
     );
     assert_eq!(checked.missing().count(), 1);
 }
+
+fn selected(kind: &Kind, namespace: Option<&str>) -> Right {
+    let selection = Selection::new(kind.clone());
+    let selection = match namespace {
+        Some(namespace) => selection.in_namespace(namespace),
+        None => selection,
+    };
+    Right::to_tell_of_selected(&selection)
+}
+
+#[test]
+fn events_may_be_written_where_the_objects_are_and_about_those_outside_in_both_places_for_such() {
+    let (maps, nodes) = (Kind::of::<ConfigMap>(), Kind::of::<Node>());
+    let events = |rights: Rights| -> Vec<_> {
+        let rules = rights.rules().into_iter();
+        rules
+            .map(|rule| rule.namespace.unwrap_or("*".into()))
+            .collect()
+    };
+    let in_ = |right: Right, namespaces: &[&str]| events(rights(&[right], namespaces));
+    assert_eq!(in_(selected(&maps, None), &[]), ["*"]);
+    assert_eq!(in_(selected(&maps, None), &["a", "b"]), ["a", "b"]);
+    // what is narrowed to a namespace is there, wherever the manager works
+    assert_eq!(in_(selected(&maps, Some("ops")), &["a"]), ["ops"]);
+    assert_eq!(in_(selected(&maps, Some("ops")), &[]), ["ops"]);
+    for namespaces in [&[][..], &["a"]] {
+        let outside = ["default", "kube-system"];
+        assert_eq!(in_(selected(&nodes, None), namespaces), outside);
+        assert_eq!(in_(Right::to_tell_of::<Node>(), namespaces), outside);
+    }
+    assert_eq!(in_(Right::to_tell_of::<ConfigMap>(), &["a"]), ["a"]);
+}

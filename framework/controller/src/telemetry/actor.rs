@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     sync::Arc,
 };
 
@@ -34,10 +34,24 @@ pub(crate) struct Telemetry {
 ///
 /// When the address cannot be bound.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
+    let listener = TcpListener::bind(address).or_else(|error| match instead(address, &error) {
+        Some(address) => TcpListener::bind(address),
+        None => Err(error),
+    })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
+
+/// Every address of IPv4 for every address of both kinds, on a machine that has no IPv6 at all: `[::]` serves everywhere then.
+fn instead(address: SocketAddr, error: &io::Error) -> Option<SocketAddr> {
+    let every = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let is_unknown = error.raw_os_error() == Some(NO_SUCH_FAMILY)
+        || error.kind() == io::ErrorKind::AddrNotAvailable;
+    (every && is_unknown).then(|| (Ipv4Addr::UNSPECIFIED, address.port()).into())
+}
+
+/// EAFNOSUPPORT, which has no name in the standard library.
+const NO_SUCH_FAMILY: i32 = if cfg!(target_os = "linux") { 97 } else { 47 };
 
 pub(crate) struct TelemetryActor {
     telemetry: Telemetry,
@@ -108,5 +122,25 @@ fn probe((passes, page): (bool, String), verbose: bool) -> Response {
         (true, false) => "ok".into_response(),
         (true, true) => page.into_response(),
         (false, _) => (StatusCode::INTERNAL_SERVER_ERROR, page).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_addresses_are_those_of_ipv4_where_there_is_no_ipv6_and_nothing_else_is_replaced() {
+        let missing = io::Error::from_raw_os_error(NO_SUCH_FAMILY);
+        let disabled = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let taken = io::Error::from(io::ErrorKind::AddrInUse);
+        let address = |text: &str| text.parse::<SocketAddr>().expect(text);
+        let every = address("[::]:8080");
+        for error in [&missing, &disabled] {
+            assert_eq!(instead(every, error), Some(address("0.0.0.0:8080")));
+            assert_eq!(instead(address("[::1]:8080"), error), None);
+            assert_eq!(instead(address("10.0.0.1:8080"), error), None);
+        }
+        assert_eq!(instead(every, &taken), None);
     }
 }
