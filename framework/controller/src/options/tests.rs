@@ -251,14 +251,13 @@ fn settings_that_are_printed_are_read_back_as_the_same() {
             "123",
         ],
         &[
-            "--dashboard-listen",
-            "off",
             "--dashboard-host",
             "a",
             "b",
             "-n",
             "1e3,true",
         ],
+        &["--dashboard-listen", "off"],
         &[
             "--kubeconfig",
             "a: b # c",
