@@ -250,13 +250,7 @@ fn settings_that_are_printed_are_read_back_as_the_same() {
             "--lease-namespace",
             "123",
         ],
-        &[
-            "--dashboard-host",
-            "a",
-            "b",
-            "-n",
-            "1e3,true",
-        ],
+        &["--dashboard-host", "a", "b", "-n", "1e3,true"],
         &["--dashboard-listen", "off"],
         &[
             "--kubeconfig",
