@@ -20,11 +20,11 @@ use std::{
 };
 
 use boatswain::{
-    Context, Controller, ControllerHandle, Handle, Key, Manager, Options, Outcome, Predicate,
+    Context, Controller, ControllerHandle, Handle, Manager, Options, Outcome, Predicate,
     Reconciler, Sender, channel,
 };
 use boatswain_apisim::ApiSim;
-use boatswain_cache::Subscription;
+use boatswain_cache::{Lister, Subscription};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use serde_json::{Value, json};
@@ -102,6 +102,7 @@ struct Stage {
     sim: ApiSim,
     script: Arc<Script>,
     sender: Sender,
+    objects: Lister<ConfigMap>,
     _stalled: Subscription,
 }
 
@@ -124,8 +125,9 @@ impl Stage {
             .concurrency(concurrency)
             .source("asks", source)
             .reconciler(move |wiring| {
-                let view = wiring.lister::<ConfigMap>().view().clone();
-                told.send(view.subscribe("stalled", || {})).expect("wanted");
+                let objects = wiring.lister::<ConfigMap>();
+                let stalled = objects.view().subscribe("stalled", || {});
+                told.send((stalled, objects)).expect("wanted");
                 scripted
             });
         let server = sim.clone();
@@ -133,12 +135,14 @@ impl Stage {
             .with(controller)
             .spawn_over(move || Client::new(server.service(), "default"))
             .expect("started");
+        let (stalled, objects) = stalled.recv().expect("subscribed");
         Self {
             manager,
             sim,
             script,
             sender,
-            _stalled: stalled.recv().expect("subscribed"),
+            objects,
+            _stalled: stalled,
         }
     }
 
@@ -177,32 +181,34 @@ fn of_keys(keys: usize) -> String {
     let (half, all) = (taken(keys), taken(2 * keys));
     let each = |of: fn(&Taken) -> f64| (of(&all) - of(&half)) / keys as f64;
     format!(
-        "| each of {keys} keys more | heap |\n|---|---|\n| idle, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |\n| its object, as it is kept | {:.0} B |",
+        "| each of {keys} keys more | heap |\n|---|---|\n| its object, as it is kept | {:.0} B |\n| idle after a run, beyond its object | {:.0} B |\n| queued, beyond that | {:.0} B |\n| waiting for a time, beyond idle | {:.0} B |",
+        each(|taken| taken.kept),
         each(|taken| taken.idle),
         each(|taken| taken.queued),
         each(|taken| taken.waiting),
-        each(|taken| taken.kept),
     )
 }
 
 fn taken(keys: usize) -> Taken {
-    let before = heap();
     let stage = Stage::set(keys, 16, nothing());
     wait(|| stage.manager.observer().ready().0);
-    let stored = settled() - before;
-    stage.strike();
-
-    let before = settled();
-    let stage = Stage::set(keys, 16, everything());
+    let stored = settled();
+    // the store's own, as they come with changes
+    let ask = || {
+        let objects = stage.objects.list_objects().expect("synced");
+        for object in &objects {
+            let room = stage.sender.send(object.key().clone());
+            room.expect("room for all");
+        }
+    };
     let run = |times: u64| {
         wait(|| stage.runs() >= times * keys as u64 && stage.queued() == 0);
         settled()
     };
+    ask();
     let idle = run(1);
     drop(stage.controller().pause("the benchmark"));
-    for number in 0..keys {
-        stage.sender.send(key(number)).expect("room for all");
-    }
+    ask();
     wait(|| stage.queued() == keys);
     let queued = settled();
     stage.script.waits.store(true, Relaxed);
@@ -212,7 +218,7 @@ fn taken(keys: usize) -> Taken {
     let kept: usize = informers.iter().map(|informer| informer.bytes).sum();
     stage.strike();
     Taken {
-        idle: idle - before - stored,
+        idle: idle - stored,
         queued: queued - idle,
         waiting: waiting - idle,
         kept: kept as f64,
@@ -298,10 +304,6 @@ fn sleep(span: Duration) {
 
 fn name(number: usize) -> String {
     format!("c{number}")
-}
-
-fn key(number: usize) -> Key {
-    Key::new(Some("default"), &name(number))
 }
 
 fn object(number: usize) -> Value {
