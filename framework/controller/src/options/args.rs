@@ -56,7 +56,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "N", value_parser = Sourced(value_parser!(u32)), env = "BOATSWAIN_MAX_RETRIES")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Address to serve /metrics, /healthz and /readyz on, for example 127.0.0.1:8080, or [::]:8080 for all there are [default: not served]
+    /// Address to serve /metrics, /healthz and /readyz on, for example localhost:8080, or 0.0.0.0:8080 for everybody [default: not served]
     #[arg(long, value_name = "ADDR", value_parser = Sourced(parse::<Address>), env = "BOATSWAIN_LISTEN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<Address>,
