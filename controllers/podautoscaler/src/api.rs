@@ -66,4 +66,6 @@ pub mod reason {
     pub const CONTENDED: &str = "Contended";
     /// The Deployment cannot be read, or the API server refuses to scale it.
     pub const REFUSED: &str = "Refused";
+    /// What keeps failing is not the object's fault: a right is missing, or the API server fails. It is tried again and again.
+    pub const FAILING: &str = "Failing";
 }

@@ -15,7 +15,7 @@ use kube::ResourceExt as _;
 use scaling::{Converged, Goal, Scaled, Scaler, State};
 
 use crate::{
-    api::PodAutoscaler,
+    api::{PodAutoscaler, reason},
     status::{self, Found},
 };
 
@@ -27,6 +27,9 @@ const TARGET: &str = "spec.targetDeployment";
 
 /// When a PodAutoscaler that came second looks again whether the older one is gone.
 const QUEUE_UP: Duration = Duration::from_secs(60);
+
+/// Failures in a row, not by the object's fault, that its status does not tell of: what passes by itself is nobody's concern.
+const LASTS: u32 = 3;
 
 /// The status of one PodAutoscaler is written at most once in this time.
 const STATUS_PACE: Duration = Duration::from_secs(1);
@@ -94,6 +97,11 @@ impl Reconciler<PodAutoscaler> for Autoscaler {
                 let why = error.to_string();
                 run.report(before.as_deref(), &Found::Refused { why })
                     .await?;
+                return Err(error);
+            }
+            Err(error) if cx.attempt() >= LASTS => {
+                // the status would go on saying what was true before
+                run.lament(before.as_deref(), error.to_string()).await;
                 return Err(error);
             }
             converged => converged?,
@@ -203,6 +211,15 @@ impl Run<'_> {
         }
         let paced = self.report(None, &Found::Claimed { by }).await?;
         Ok(soonest(paced.into_iter().chain([QUEUE_UP])))
+    }
+
+    /// Says in the status, and in an Event the first time, that something keeps failing. That this can fail likewise is no news.
+    async fn lament(&self, target: Option<&Deployment>, why: String) {
+        let before = self.pa.status.as_ref();
+        if !before.is_some_and(|before| status::said(&before.conditions, reason::FAILING)) {
+            self.cx.warning(self.pa.as_ref(), "Failing", why.clone());
+        }
+        self.report(target, &Found::Failing { why }).await.ok();
     }
 
     /// Writes the status if it changed, at most once per [`STATUS_PACE`]; otherwise says when it may be written.

@@ -21,6 +21,10 @@ pub(crate) enum Found {
     Refused {
         why: String,
     },
+    /// The same for a reason that is not the object's.
+    Failing {
+        why: String,
+    },
 }
 
 impl From<State> for Found {
@@ -66,6 +70,7 @@ impl Found {
                 (false, reason::CONTENDED, message)
             }
             Self::Refused { why } => (false, reason::REFUSED, why.clone()),
+            Self::Failing { why } => (false, reason::FAILING, why.clone()),
             Self::Contended(contended) => (false, reason::CONTENDED, contended.to_string()),
         };
         Verdict {

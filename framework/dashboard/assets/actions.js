@@ -117,7 +117,7 @@ export async function act(action, body, { title, words, yes, label, field, value
 export const requeue = (controller, key) => act("requeue", { controller, key }, { title: "Run now?", words: `${key} of ${controller} runs as soon as a worker is free, whatever it waits for.`, yes: "Run now" });
 export const unpark = (controller, key) => act("unpark", { controller, key }, { title: "Unpark?", words: `${key} of ${controller} runs again, as one that has never failed.`, yes: "Unpark" });
 export const restart = (path) => act("restart", { path }, { title: "Restart?", words: `${path} is stopped in good order and started again. Siblings that depend on it are restarted with it.`, yes: "Restart" });
-export const pause = (controller) => act("pause", { controller }, { title: "Pause?", words: `No run of ${controller} begins until it is resumed. What runs goes on; keys are collected.`, yes: "Pause", label: "Why, for whoever wonders", field: "reason" });
+export const pause = (controller) => act("pause", { controller }, { title: "Pause?", words: `No run of ${controller} begins in this process until it is resumed. What runs goes on; keys are collected. Other replicas are not paused.`, yes: "Pause", label: "Why, for whoever wonders", field: "reason" });
 export const resume = (controller) => act("resume", { controller }, { title: "Resume?", words: `Runs of ${controller} begin again.`, yes: "Resume" });
 
 export function start() {

@@ -69,7 +69,7 @@ function update(element, controller) {
   const [words, cls] = state(controller);
   text(pill, words);
   pill.className = cls;
-  element.paused = controller.shut?.state === "paused";
+  element.paused = controller.paused;
   button.hidden = !unlocked();
   text(button, element.paused ? "Resume" : "Pause");
   const points = history.get(controller.name) ?? [];

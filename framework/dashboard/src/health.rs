@@ -15,6 +15,12 @@ const FORGET_MS: u64 = 30_000;
 const STALE_MS: u64 = 60_000;
 /// A run that takes longer than that is worth a word.
 const LONG_RUN_MS: u64 = 60_000;
+/// What is over by then at every start and whenever others take over.
+const PASSES_MS: u64 = 30_000;
+/// Troubles because of which nothing is done at all; critical, unless they pass.
+const IDLE: [&str; 2] = ["vacant", "unsynced"];
+/// What the check of readiness is called that asks whether the API server answers.
+pub(crate) const API_SERVER: &str = "api-server";
 /// Seconds over which errors are counted.
 const LATELY: u64 = 60;
 
@@ -119,11 +125,20 @@ pub(crate) fn judge(
     }
     for (name, why) in unready {
         let id = format!("ready:{name}");
-        found.add(Level::Warning, id, format!("{name} is not ready"), why);
+        // without it nothing works, whatever else suffers from that
+        let (level, what) = match name.as_str() {
+            API_SERVER => (Level::Critical, "the API server does not answer".into()),
+            name => (Level::Warning, format!("{name} is not ready")),
+        };
+        found.add(level, id, what, why);
     }
     let mut troubles = found.troubles;
     for trouble in &mut troubles {
         trouble.since_ms = memory.since(trouble, seen.at_ms);
+        let lasts = seen.at_ms.saturating_sub(trouble.since_ms) > PASSES_MS;
+        if lasts && IDLE.iter().any(|id| trouble.id.starts_with(id)) {
+            trouble.level = Level::Critical;
+        }
     }
     memory.forget(seen.at_ms);
     troubles.sort_by(|a, b| {
@@ -141,12 +156,13 @@ pub(crate) fn judge(
 fn line(level: Level, troubles: &[Trouble]) -> String {
     let others = troubles.len().saturating_sub(1);
     match (level, troubles.first()) {
-        (Level::Notice, Some(first)) => format!("It works; {}", first.what),
-        (Level::Warning | Level::Critical, Some(first)) if others == 0 => first.what.clone(),
-        (Level::Warning | Level::Critical, Some(first)) => {
+        (Level::Notice | Level::Warning | Level::Critical, Some(first)) if others == 0 => {
+            first.what.clone()
+        }
+        (Level::Notice | Level::Warning | Level::Critical, Some(first)) => {
             format!("{} (and {others} more)", first.what)
         }
-        _ => "All is well: nothing is stuck".into(),
+        _ => "All is well: nothing fails, nothing is stuck".into(),
     }
 }
 
@@ -215,23 +231,26 @@ fn node(found: &mut Found, node: &NodeSnapshot) {
 fn lease(found: &mut Found, seen: &LeaseView) {
     let (id, which, idle) = match &seen.controller {
         Some(name) => (
-            format!("lease:{name}"),
+            format!(":{name}"),
             format!("the lease of {name}"),
             name.as_str(),
         ),
-        None => ("lease".into(), "the lease".into(), "every controller"),
+        None => (String::new(), "the lease".into(), "every controller"),
     };
-    let (what, why) = match &seen.error {
+    let (word, what, why) = match &seen.error {
         error if seen.vacant => {
             let free = || format!("{which} is free, and who claims it next begins");
             let what = format!("no replica is known to lead: {idle} is idle");
-            (what, error.clone().unwrap_or_else(free))
+            ("vacant", what, error.clone().unwrap_or_else(free))
         }
-        Some(error) if seen.leads => (format!("{which} cannot be renewed"), error.clone()),
-        Some(error) => (format!("{which} cannot be read"), error.clone()),
+        Some(error) if seen.leads => {
+            let what = format!("{which} cannot be renewed");
+            ("lease", what, error.clone())
+        }
+        Some(error) => ("lease", format!("{which} cannot be read"), error.clone()),
         None => return,
     };
-    found.add(Level::Warning, id, what, why);
+    found.add(Level::Warning, format!("{word}{id}"), what, why);
 }
 
 fn controller(found: &mut Found, seen: &ControllerView, (runs, errors): (f64, f64)) {
@@ -242,12 +261,20 @@ fn controller(found: &mut Found, seen: &ControllerView, (runs, errors): (f64, f6
         let (level, what) = match shut.state.as_str() {
             "paused" => (Level::Notice, format!("{name} is paused")),
             "not_synced" => (Level::Warning, format!("{name} cannot begin")),
+            "standby" if seen.paused => (
+                Level::Notice,
+                format!("{name} is paused here, and would be if this process led"),
+            ),
             "closing" => (Level::Notice, format!("{name} is stopping")),
             // others work meanwhile
             _ => (Level::Ok, String::new()),
         };
         if level > Level::Ok {
-            let trouble = found.add(level, format!("shut:{name}"), what, &shut.why);
+            let id = match shut.state.as_str() {
+                "not_synced" => format!("unsynced:{name}"),
+                _ => format!("shut:{name}"),
+            };
+            let trouble = found.add(level, id, what, &shut.why);
             trouble.since_ms = shut.since_ms.unwrap_or(now_ms);
             trouble.path.clone_from(&path);
         }
@@ -278,7 +305,15 @@ fn controller(found: &mut Found, seen: &ControllerView, (runs, errors): (f64, f6
         trouble.since_ms = now_ms.saturating_sub(seen.longest_run_ms);
         trouble.path.clone_from(&path);
     }
-    if runs >= 5.0 && errors * 2.0 >= runs {
+    if let Some(failing) = &seen.failing {
+        let s = if failing.count == 1 { "s" } else { "" };
+        let n = keys(failing.count as u64);
+        let what = format!("{n} of {name} fail{s} again and again");
+        let why = format!("{}: {}", failing.key, failing.error);
+        let trouble = found.add(Level::Warning, format!("failing:{name}"), what, why);
+        trouble.since_ms = failing.since_ms;
+        trouble.path = path;
+    } else if runs >= 5.0 && errors * 2.0 >= runs {
         let what = format!("most runs of {name} fail");
         let why = format!("{errors:.0} of {runs:.0} within a minute; see the failing keys");
         found

@@ -136,8 +136,14 @@ pub struct ControllerView {
     pub held: usize,
     /// Keys that are parked.
     pub parked: usize,
+    /// Keys that have been failing for half a minute at least and are not parked.
+    #[serde(default)]
+    pub failing: Option<FailingView>,
     /// Why no run begins, if none does.
     pub shut: Option<ShutView>,
+    /// Whether it is paused, in this process: a standby can be, too.
+    #[serde(default)]
+    pub paused: bool,
     /// Whether its reconciler panics on many keys.
     pub degraded: bool,
     /// Runs since the process began, by result.
@@ -159,6 +165,19 @@ impl ControllerView {
         let errors = errors.filter_map(|result| self.results.get(result)).sum();
         (all, errors)
     }
+}
+
+/// Keys that fail again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingView {
+    /// How many there are.
+    pub count: usize,
+    /// The one that has been failing longest.
+    pub key: String,
+    /// What its last run said.
+    pub error: String,
+    /// Since when it has been failing.
+    pub since_ms: u64,
 }
 
 /// Why no run of a controller begins.
@@ -306,7 +325,7 @@ pub struct KeyRow {
     pub key: String,
     /// What it is doing: `idle`, `queued`, `running`, `waiting`, `held`, `parked`, `undecodable` or `unknown`.
     pub state: String,
-    /// Since when, where that is known.
+    /// Since when, where that is known; for one that waits after failures, since the first of these.
     pub since_ms: Option<u64>,
     /// When it runs next, where that has a time.
     pub next_ms: Option<u64>,

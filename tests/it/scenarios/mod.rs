@@ -53,6 +53,7 @@ macro_rules! tests {
         scenarios::tests!(@each $shared; rights:
             a_user_without_rights_is_told_which_verb_and_resource_is_forbidden,
             the_roles_of_the_manifests_suffice_and_each_right_that_is_taken_away_is_named,
+            a_right_to_scale_that_is_missing_is_told_on_the_object_until_it_is_there,
             the_roles_of_replica_fixer_suffice_and_each_right_that_is_taken_away_is_named,
             roles_suffice_to_tell_of_objects_outside_of_namespaces_wherever_the_server_wants_it,
             what_is_asked_for_while_rights_are_missing_is_done_when_they_return);

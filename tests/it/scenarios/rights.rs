@@ -210,6 +210,36 @@ impl Account {
         assert!(refused.is_empty(), "{refused:?}");
     }
 
+    /// Writes a role as it is to be.
+    async fn put(&self, mut role: Role) {
+        let namespace = role.namespace().unwrap_or_default();
+        let roles = Api::<Role>::namespaced(self.space.client().clone(), &namespace);
+        role.metadata.resource_version = None;
+        let name = role.name_any();
+        let replaced = roles.replace(&name, &PostParams::default(), &role).await;
+        replaced.expect("replaced");
+    }
+
+    /// Takes one verb of a rule away from a role. Says which of its policies had it.
+    async fn take(&self, whole: &Role, rule: &Rule, verb: Verb) -> Vec<String> {
+        let mut less = rule.clone();
+        less.verbs.remove(&verb);
+        let mut role = whole.clone();
+        let namespace = rule.namespace.clone().unwrap_or_default();
+        let rules = role.rules.iter_mut().flatten();
+        let mut had = Vec::new();
+        for policy in rules.filter(|policy| **policy == rule.policy()) {
+            had.push(format!("{namespace} {policy:?}"));
+            *policy = less.policy();
+        }
+        // RBAC knows no rule without verbs
+        if let Some(rules) = &mut role.rules {
+            rules.retain(|policy| !policy.verbs.is_empty());
+        }
+        self.put(role).await;
+        had
+    }
+
     /// Takes each verb of each rule away in turn, and sees that the check names it and nothing else.
     async fn is_told_of_each_that_is_taken_away(&self) {
         let mut policies = BTreeSet::new();
@@ -219,31 +249,11 @@ impl Account {
             let [whole] = whole[..] else {
                 panic!("one role for one namespace: {whole:?}")
             };
-            let namespace = rule.namespace.clone().unwrap_or_default();
-            let roles = Api::<Role>::namespaced(self.space.client().clone(), &namespace);
-            let name = whole.name_any();
             for verb in rule.verbs.iter().copied() {
-                let mut less = rule.clone();
-                less.verbs.remove(&verb);
-                let mut role = whole.clone();
-                role.metadata.resource_version = None;
-                let rules = role.rules.iter_mut().flatten();
-                for policy in rules.filter(|policy| **policy == rule.policy()) {
-                    policies.insert(format!("{namespace} {policy:?}"));
-                    *policy = less.policy();
-                }
-                // RBAC knows no rule without verbs
-                if let Some(rules) = &mut role.rules {
-                    rules.retain(|policy| !policy.verbs.is_empty());
-                }
-                let replaced = roles.replace(&name, &PostParams::default(), &role).await;
-                replaced.expect("replaced");
+                policies.extend(self.take(whole, &rule, verb).await);
                 self.lacks(Some((&rule, verb))).await;
             }
-            let mut back = whole.clone();
-            back.metadata.resource_version = None;
-            let replaced = roles.replace(&name, &PostParams::default(), &back).await;
-            replaced.expect("replaced");
+            self.put(whole.clone()).await;
         }
         let all = self
             .roles
@@ -281,6 +291,47 @@ pub(crate) async fn the_roles_of_the_manifests_suffice_and_each_right_that_is_ta
     };
     account.works(world, work).await;
     account.is_told_of_each_that_is_taken_away().await;
+}
+
+pub(crate) async fn a_right_to_scale_that_is_missing_is_told_on_the_object_until_it_is_there(
+    world: &World,
+) {
+    let account = Account::installed(world, podautoscaler::PROGRAM).await;
+    let rights = account.rights();
+    let mut rules = rights.rules().into_iter();
+    let scales = rules.find(|rule| rule.resource == "deployments/scale");
+    let scales = scales.expect("a rule for the scale");
+    let mut roles = account.roles.iter();
+    let role = roles.find(|role| role.namespace() == scales.namespace);
+    let role = role.expect("a role with it");
+    account.take(role, &scales, Verb::Update).await;
+    account.lacks(Some((&scales, Verb::Update))).await;
+    let crew = Crew::start_with(
+        account.options.clone(),
+        &account.kubeconfig,
+        Some(&account.space),
+        (account.program.controllers)(),
+    )
+    .await;
+    crew.ready().await;
+    let space = &account.space;
+    space.deploy("web", 1).await;
+    space.autoscale("web", 3).await;
+    let status = space.says("web", "False", "Failing").await;
+    let synced = status.conditions.iter().find(|c| c.type_ == "Synced");
+    let message = &synced.expect("a condition").message;
+    assert!(message.contains("deployments/scale"), "{message}");
+    eventually("an Event tells of it", async || {
+        match space.notes("PodAutoscaler", "web", "Failing").await.len() {
+            0 => Err("none yet"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    account.put(role.clone()).await;
+    space.has_replicas("web", 3).await;
+    space.is_synced("web", 3).await;
+    crew.stop().await;
 }
 
 pub(crate) async fn the_roles_of_replica_fixer_suffice_and_each_right_that_is_taken_away_is_named(

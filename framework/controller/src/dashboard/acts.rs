@@ -10,7 +10,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 
 use super::Lookout;
 use crate::{
-    dispatch::{ControllerHandle, Pause},
+    dispatch::{ControllerHandle, Pause, Shut},
     explain::Doing,
     logging::{self, FilterError},
 };
@@ -56,7 +56,11 @@ fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
                 reason => format!("the dashboard: {reason}"),
             };
             let name = controller.name();
+            let stands_by = matches!(controller.shut(), Some(Shut::Standby));
             Ok(match controller.pause(by.clone()) {
+                None if stands_by => format!(
+                    "{name} is paused here, but this process stands by: whoever leads goes on"
+                ),
                 None => format!("{name} is paused"),
                 Some(Pause { by: before, since }) if before == by => {
                     format!("{name} is paused already, since {since:.0} by {by}")
@@ -68,8 +72,15 @@ fn at_once(lookout: &Lookout, action: Action) -> Result<String, Refused> {
         }
         Action::Resume { controller } => {
             let controller = find(&controller)?;
+            let name = controller.name();
+            if controller.paused().is_none() {
+                return Err(Refused::Impossible(format!("{name} is not paused")));
+            }
             controller.resume();
-            Ok(format!("{} goes on", controller.name()))
+            Ok(match controller.shut() {
+                Some(shut) => format!("{name} is no longer paused, but no run begins: {shut}"),
+                None => format!("{name} goes on"),
+            })
         }
         Action::LogLevel { filter } => {
             let set = logging::set_filter(&filter);

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use boatswain_cache::{InformerStatus, Selection};
 use boatswain_dashboard::{
-    ControllerView, Durations, InformerView, KeyRow, KeyView, Lanes, LeaseView, RunView, ShutView,
+    ControllerView, Durations, FailingView, InformerView, KeyRow, KeyView, Lanes, LeaseView,
+    RunView, ShutView,
 };
 use jiff::Timestamp;
 
 use crate::{
-    dispatch::{ControllerHandle, Ending, Shut},
+    dispatch::{ControllerHandle, Ending, Pause, Shut},
     explain::{Doing, Explanation, LastRun, Waits, Whole},
     leader::LeaseStatus,
     telemetry::{ERRORS, Seen},
@@ -43,7 +44,14 @@ pub(super) fn controller(handle: &ControllerHandle, seen: Option<&Seen>) -> Cont
         path: format!("root/controllers/{name}"),
         kind: kind.as_ref().map_or_else(String::new, |k| k.kind.clone()),
         resource: kind.map_or_else(String::new, |kind| kind.resource()),
-        shut: handle.shut().map(shut),
+        shut: handle.shut().map(|why| shut(why, handle.paused())),
+        paused: handle.paused().is_some(),
+        failing: handle.stubborn().map(|(count, key, failing)| FailingView {
+            count,
+            key: key.to_string(),
+            error: failing.error.into(),
+            since_ms: ms(handle.wall_of(failing.since)),
+        }),
         errors: ERRORS.iter().map(|one| one.label().to_owned()).collect(),
         ..ControllerView::default()
     };
@@ -75,7 +83,7 @@ pub(super) fn controller(handle: &ControllerHandle, seen: Option<&Seen>) -> Cont
     view
 }
 
-fn shut(shut: Shut) -> ShutView {
+fn shut(shut: Shut, pause: Option<Pause>) -> ShutView {
     let (state, since_ms) = match &shut {
         Shut::Closing => ("closing", None),
         Shut::Standby => ("standby", None),
@@ -84,7 +92,11 @@ fn shut(shut: Shut) -> ShutView {
     };
     let why = match &shut {
         Shut::Paused(pause) => format!("paused by {}", pause.by),
-        shut => shut.to_string(),
+        shut => match pause {
+            // it would not begin then either
+            Some(pause) => format!("{shut}; and paused by {}", pause.by),
+            None => shut.to_string(),
+        },
     };
     ShutView {
         state: state.into(),
@@ -180,7 +192,7 @@ pub(super) fn row(told: &Explanation) -> KeyRow {
         controller: told.controller.clone(),
         key: told.key.to_string(),
         state: state.into(),
-        since_ms: since.map(ms),
+        since_ms: since.or(told.failing_since).map(ms),
         next_ms: told.next.map(ms),
         failures: told.failures,
         result: last.map(|run| run.result.to_owned()),

@@ -55,6 +55,7 @@ impl ControllerHandle {
             pending: Default::default(),
             next: None,
             failures: 0,
+            failing_since: None,
             last: None,
             quarantined: self.quarantined(key),
         };
@@ -63,10 +64,12 @@ impl ControllerHandle {
             told.now = Doing::Unknown { why };
             return told;
         };
-        let (record, error) = {
+        let (record, failure) = {
             let journal = lock(&core.journals[shard]);
-            (journal.last(key), journal.error(key).map(str::to_owned))
+            (journal.last(key), journal.failure(key).cloned())
         };
+        let since = failure.as_ref().map(|failing| wall.at(failing.since));
+        let error = failure.map(|failing| String::from(failing.error));
         let failed = record
             .as_ref()
             .filter(|record| record.ending == Ending::Undecodable);
@@ -92,6 +95,7 @@ impl ControllerHandle {
             Some(cell) => {
                 told.pending = cell.causes;
                 told.failures = cell.streak.failures.into();
+                told.failing_since = since.filter(|_| told.failures > 0);
                 told.now = look.cell(&cell, told.shut.is_some());
             }
             None => told.now = look.idle(),

@@ -44,6 +44,7 @@ impl fmt::Display for Explanation {
             pending,
             next,
             failures,
+            failing_since,
             last,
             quarantined,
         } = self;
@@ -133,6 +134,9 @@ impl fmt::Display for Explanation {
         if *failures > 0 {
             let s = if *failures == 1 { "" } else { "s" };
             write!(f, "\n  {failures} failure{s} in a row")?;
+            if let Some(since) = failing_since {
+                write!(f, ", the first {}", time(since))?;
+            }
         }
         if *pending != Causes::default() {
             write!(f, "\n  to run because: {pending}")?;

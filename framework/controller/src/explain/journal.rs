@@ -30,7 +30,16 @@ pub(crate) struct Journal {
     past: HashMap<Key, Past, Seeded>,
     whole: VecDeque<Record>,
     /// Of keys that failed and have not succeeded since.
-    errors: HashMap<Key, Box<str>>,
+    errors: HashMap<Key, Failing>,
+}
+
+/// A key that failed and has not succeeded since.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    /// When the first run of the row began.
+    pub(crate) since: Instant,
+    /// What the last one said.
+    pub(crate) error: Box<str>,
 }
 
 /// The last run of a key, in 24 bytes: there is one for every object.
@@ -102,10 +111,17 @@ impl Journal {
             if !self.errors.is_empty() {
                 self.errors.remove(key);
             }
-        } else if let Some(text) = &record.text
-            && (self.errors.len() < ERRORS || self.errors.contains_key(key))
-        {
-            self.errors.insert(key.clone(), text.clone());
+        } else if let Some(text) = &record.text {
+            let room = self.errors.len() < ERRORS;
+            match self.errors.get_mut(key) {
+                Some(failing) => failing.error.clone_from(text),
+                None if room => {
+                    let (since, error) = (record.began, text.clone());
+                    let failing = Failing { since, error };
+                    self.errors.insert(key.clone(), failing);
+                }
+                None => {}
+            }
         }
         if record.seen.is_none() && matches!(ending, Ending::Success | Ending::GiveUp) {
             self.forget(&record.key);
@@ -166,9 +182,17 @@ impl Journal {
         keys
     }
 
-    /// What the last failed run of `key` said, if it has not succeeded since.
-    pub(crate) fn error(&self, key: &Key) -> Option<&str> {
-        self.errors.get(key).map(AsRef::as_ref)
+    /// Those of them that have been failing since `then` at least.
+    pub(crate) fn failing_since(&self, then: Instant) -> Vec<(Key, Failing)> {
+        let failing = self.errors.iter();
+        let long = failing.filter(|(_, failing)| failing.since <= then);
+        long.map(|(key, failing)| (key.clone(), failing.clone()))
+            .collect()
+    }
+
+    /// What is said of `key` if its last run failed, and it has not succeeded since.
+    pub(crate) fn failure(&self, key: &Key) -> Option<&Failing> {
+        self.errors.get(key)
     }
 }
 

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 pub(crate) use self::{
     cell::{state_of, word},
     display::Whole,
-    journal::Journal,
+    journal::{Failing, Journal},
     news::{Heard, Heards},
     trail::{Logbook, Trail},
 };
@@ -43,6 +43,8 @@ pub struct Explanation {
     pub next: Option<Timestamp>,
     /// How often it failed in a row.
     pub failures: u32,
+    /// When the first run of that row began.
+    pub failing_since: Option<Timestamp>,
     /// Its last run that has ended.
     pub last: Option<LastRun>,
     /// A change of its object that crashed its trigger twice and was set aside, in words.

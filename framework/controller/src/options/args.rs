@@ -52,7 +52,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "TIME", value_parser = Sourced(parse::<Span>), allow_hyphen_values = true, env = "BOATSWAIN_RESYNC")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resync: Option<Span>,
-    /// How many failures in a row are tried again before an object is parked [default: 15]
+    /// How many failures in a row, by the fault of an object or its reconciler, are tried again before the object is parked; missing rights and what the API server fails at are tried for ever [default: 15]
     #[arg(long, value_name = "N", value_parser = Sourced(value_parser!(u32)), env = "BOATSWAIN_MAX_RETRIES")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,

@@ -2,7 +2,7 @@ use boatswain_supervision::TreeSnapshot;
 use serde_json::json;
 
 use super::*;
-use crate::view::{InformerView, LeaseView, ShutView};
+use crate::view::{FailingView, InformerView, LeaseView, ShutView};
 
 fn actor(path: &str, state: serde_json::Value) -> serde_json::Value {
     json!({
@@ -162,9 +162,9 @@ fn the_worst_comes_first_then_the_oldest() {
         what,
         [
             "node:root/events",
+            "ready:api-server",
             "informer:pods,*",
             "parked:scaler",
-            "ready:api-server",
             "shut:scaler"
         ]
     );
@@ -185,4 +185,80 @@ fn a_standby_is_no_trouble() {
         ..ControllerView::default()
     });
     assert_eq!(judged(&seen, &mut Memory::default()).level, Level::Ok);
+}
+
+#[test]
+fn what_stops_everything_is_the_worst_and_what_only_passes_is_not() {
+    let mut seen = overview(100_000, json!({ "state": "running" }));
+    seen.leases.push(LeaseView {
+        vacant: true,
+        ..LeaseView::default()
+    });
+    seen.informers.push(InformerView {
+        name: "pods,*".into(),
+        degraded: Some("no answer".into()),
+        ..InformerView::default()
+    });
+    let mut memory = Memory::default();
+    let level = |health: &Health, id: &str| {
+        let mut troubles = health.troubles.iter();
+        troubles.find(|one| one.id == id).map(|one| one.level)
+    };
+    let passing = judged(&seen, &mut memory);
+    assert_eq!(level(&passing, "vacant"), Some(Level::Warning));
+    for at_ms in [110_000, 120_000, 130_001] {
+        seen.at_ms = at_ms;
+        judged(&seen, &mut memory);
+    }
+    let lasting = judged(&seen, &mut memory);
+    assert_eq!(level(&lasting, "vacant"), Some(Level::Critical));
+    let gone = vec![("api-server".into(), "no route".into())];
+    let health = judge(&seen, gone, &History::default(), &mut Memory::default());
+    assert_eq!(
+        health.line, "the API server does not answer (and 2 more)",
+        "older troubles do not hide it"
+    );
+}
+
+#[test]
+fn keys_that_fail_again_and_again_are_a_trouble_however_much_else_succeeds() {
+    let mut seen = overview(100_000, json!({ "state": "running" }));
+    seen.controllers.push(ControllerView {
+        name: "scaler".into(),
+        failing: Some(FailingView {
+            count: 2,
+            key: "shop/web".into(),
+            error: "403 Forbidden".into(),
+            since_ms: 40_000,
+        }),
+        ..ControllerView::default()
+    });
+    let health = judged(&seen, &mut Memory::default());
+    assert_eq!(health.level, Level::Warning);
+    assert_eq!(health.line, "2 keys of scaler fail again and again");
+    let trouble = &health.troubles[0];
+    assert_eq!(trouble.why, "shop/web: 403 Forbidden");
+    assert_eq!(trouble.since_ms, 40_000);
+}
+
+#[test]
+fn a_standby_that_is_paused_is_worth_a_word() {
+    let mut seen = overview(1_000, json!({ "state": "running" }));
+    seen.controllers.push(ControllerView {
+        name: "scaler".into(),
+        paused: true,
+        shut: Some(ShutView {
+            state: "standby".into(),
+            why: "this process does not lead; and paused by ann".into(),
+            since_ms: None,
+        }),
+        ..ControllerView::default()
+    });
+    let health = judged(&seen, &mut Memory::default());
+    assert_eq!(health.level, Level::Notice);
+    assert!(
+        health.line.starts_with("scaler is paused"),
+        "{}",
+        health.line
+    );
 }

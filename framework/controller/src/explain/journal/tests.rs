@@ -59,10 +59,27 @@ fn an_error_is_known_until_the_key_succeeds_and_texts_are_cut() {
         journal.ended(record(n, &DONE, Some(1), now));
     }
     assert!(journal.last(&key(0)).expect("it ran").text.is_none());
-    let error = journal.error(&key(0)).expect("it failed");
+    let later = now + Duration::from_secs(60);
+    journal.ended(record(0, &Ended::Panicked("anew".into()), Some(1), later));
+    assert!(
+        journal
+            .failing_since(now - Duration::from_secs(1))
+            .is_empty()
+    );
+    let [(failing, what)] = &journal.failing_since(now)[..] else {
+        panic!("one key fails");
+    };
+    assert_eq!(
+        (failing, what.since),
+        (&key(0), now),
+        "since its first failure"
+    );
+    assert_eq!(&*what.error, "panicked: anew", "the last is told");
+    journal.ended(record(0, &failed, Some(1), later));
+    let error = &journal.failure(&key(0)).expect("it failed").error;
     assert!(error.starts_with("panicked: ä") && error.len() <= TEXT + 3);
-    journal.ended(record(0, &DONE, Some(1), now));
-    assert_eq!(journal.error(&key(0)), None);
+    journal.ended(record(0, &DONE, Some(1), later));
+    assert!(journal.failure(&key(0)).is_none());
 }
 
 #[test]
