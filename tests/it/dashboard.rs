@@ -387,3 +387,32 @@ async fn what_is_in_a_secret_is_on_no_page_not_even_where_it_cannot_be_read() {
     }
     scene.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_of_a_standby_says_that_others_go_on_and_is_ended_like_any_other() {
+    let scene = Scene::set().await.begun().await;
+    let observer = scene.manager.observer();
+    let handle = observer.controller("quay").expect("it is there");
+    handle.standby(true);
+    let controller = json!({ "controller": "quay" });
+    let (code, text) = scene.act("pause", controller.clone()).await;
+    assert_eq!(code, StatusCode::OK, "{text}");
+    assert!(text.contains("whoever leads goes on"), "{text}");
+    eventually("it is seen", async || {
+        let seen = scene.get("overview").await;
+        let quay = &seen["controllers"][0];
+        let line = seen["health"]["line"].as_str().unwrap_or_default();
+        let is_seen = quay["paused"] == true
+            && quay["shut"]["state"] == "standby"
+            && line.contains("quay is paused here");
+        if is_seen { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    let (code, text) = scene.act("resume", controller.clone()).await;
+    assert_eq!(code, StatusCode::OK, "{text}");
+    assert!(text.contains("no run begins"), "{text}");
+    let (code, text) = scene.act("resume", controller).await;
+    assert_eq!(code, StatusCode::CONFLICT, "{text}");
+    handle.standby(false);
+    scene.stop().await;
+}

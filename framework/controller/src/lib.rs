@@ -79,7 +79,7 @@ pub use context::{Context, Namespaced, Writable, key_of};
 pub use controllers::Controllers;
 pub use dispatch::{ControllerHandle, Pace, ParkedKey, Pause, RetryPolicy, Shut};
 pub use error::{RemoveError, RunError, StartError};
-pub use explain::{Doing, Explanation, LastRun, Needs, ReconcileId, Waits};
+pub use explain::{Doing, Explanation, FailingKey, LastRun, Needs, ReconcileId, Waits};
 pub use finalizer::Cleanup;
 pub use identity::Identified;
 pub use leader::{Fenced, LeaseNameError, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};

@@ -136,6 +136,45 @@ fn an_idle_key_tells_of_its_last_run_and_an_unknown_one_that_there_is_none() {
 }
 
 #[test]
+fn keys_that_keep_failing_are_known_with_their_error_since_the_first_failure_until_they_park() {
+    Stage::play(21, |stage| async move {
+        let (running, handle) = start(&stage, doer()).await;
+        let begun = stage.clock.wall();
+        told(&stage, &handle, "idle").await;
+        told(&stage, &handle, "fail").await;
+        stage.clock.sleep(secs(28)).await;
+        assert_eq!(
+            handle.failing_for(secs(30)),
+            [],
+            "retries are for what passes"
+        );
+        stage.clock.sleep(secs(10)).await;
+        let [failing] = &handle.failing_for(secs(30))[..] else {
+            panic!("one key fails");
+        };
+        assert_eq!(failing.key, key("fail"));
+        assert!(failing.error.contains("the disk is full"), "{failing:?}");
+        let since = std::time::SystemTime::from(failing.since);
+        let within = since.duration_since(begun).expect("later");
+        assert!(within < secs(3), "the first failure, not the last");
+        let told = handle.explain(&key("fail"));
+        assert_eq!(told.failing_since, Some(failing.since));
+        assert!(
+            told.to_string().contains("failures in a row, the first"),
+            "{told}"
+        );
+        stage.clock.sleep(secs(200)).await;
+        assert_eq!(handle.parked().len(), 1);
+        assert_eq!(
+            handle.failing_for(secs(30)),
+            [],
+            "what is parked is told elsewhere"
+        );
+        end(running).await;
+    });
+}
+
+#[test]
 fn a_key_that_waits_says_for_what_and_until_when() {
     Stage::play(2, |stage| async move {
         let (running, handle) = start(&stage, doer()).await;

@@ -11,13 +11,16 @@ use jiff::Timestamp;
 
 use crate::{
     dispatch::{ControllerHandle, Ending, Pause, Shut},
-    explain::{Doing, Explanation, LastRun, Waits, Whole},
+    explain::{Doing, Explanation, FailingKey, LastRun, Waits, Whole},
     leader::LeaseStatus,
     telemetry::{ERRORS, Seen},
 };
 
 /// Objects that are named of those that cannot be read.
 const NAMED: usize = 20;
+
+/// How long a key fails until that is a trouble: retries are for what passes.
+const STUBBORN: Duration = Duration::from_secs(30);
 
 pub(super) fn ms(at: Timestamp) -> u64 {
     u64::try_from(at.as_millisecond()).unwrap_or(0)
@@ -46,12 +49,7 @@ pub(super) fn controller(handle: &ControllerHandle, seen: Option<&Seen>) -> Cont
         resource: kind.map_or_else(String::new, |kind| kind.resource()),
         shut: handle.shut().map(|why| shut(why, handle.paused())),
         paused: handle.paused().is_some(),
-        failing: handle.stubborn().map(|(count, key, failing)| FailingView {
-            count,
-            key: key.to_string(),
-            error: failing.error.into(),
-            since_ms: ms(handle.wall_of(failing.since)),
-        }),
+        failing: failing(&handle.failing_for(STUBBORN)),
         errors: ERRORS.iter().map(|one| one.label().to_owned()).collect(),
         ..ControllerView::default()
     };
@@ -81,6 +79,16 @@ pub(super) fn controller(handle: &ControllerHandle, seen: Option<&Seen>) -> Cont
         *bound *= 1000.0;
     }
     view
+}
+
+fn failing(keys: &[FailingKey]) -> Option<FailingView> {
+    let longest = keys.first()?;
+    Some(FailingView {
+        count: keys.len(),
+        key: longest.key.to_string(),
+        error: longest.error.clone(),
+        since_ms: ms(longest.since),
+    })
 }
 
 fn shut(shut: Shut, pause: Option<Pause>) -> ShutView {

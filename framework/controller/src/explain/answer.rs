@@ -7,7 +7,7 @@ use boatswain_workqueue::Wait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Doing, Explanation, LastRun, Needs, Waits,
+    Doing, Explanation, FailingKey, LastRun, Needs, Waits,
     cell::{Cell, State},
     journal::Record,
 };
@@ -120,6 +120,32 @@ impl ControllerHandle {
         };
         let told = records.into_iter();
         told.map(|record| told_of(record, &core, &wall)).collect()
+    }
+
+    /// The keys that have been failing for `at_least` so long and are not [parked](Self::parked), the one that has been longest first; of each shard 4,096 at
+    /// most are known. None on standby: what is remembered is past then, and others run them. It asks no actor.
+    pub fn failing_for(&self, at_least: Duration) -> Vec<FailingKey> {
+        let wall = self.wall();
+        let core = self.core.upgrade().filter(|_| !self.gate.is_standby());
+        let (Some(core), Some(then)) = (core, wall.now.checked_sub(at_least)) else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for (view, journal) in self.views.iter().zip(&core.journals) {
+            let mut failing = lock(journal).failing_since(then);
+            if !failing.is_empty() {
+                // one that is idle has gone, or there was nothing to do any more
+                view.look(|queue| failing.retain(|(key, _)| queue.state_of(key).is_some()));
+                failing.retain(|(key, _)| !view.parked.contains(key));
+            }
+            all.extend(failing.into_iter().map(|(key, failing)| FailingKey {
+                key,
+                error: failing.error.into(),
+                since: wall.at(failing.since),
+            }));
+        }
+        all.sort_unstable_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
+        all
     }
 
     fn wall(&self) -> Wall {

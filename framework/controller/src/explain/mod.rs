@@ -16,7 +16,7 @@ use jiff::Timestamp;
 pub(crate) use self::{
     cell::{state_of, word},
     display::Whole,
-    journal::{Failing, Journal},
+    journal::Journal,
     news::{Heard, Heards},
     trail::{Logbook, Trail},
 };
@@ -49,6 +49,18 @@ pub struct Explanation {
     pub last: Option<LastRun>,
     /// A change of its object that crashed its trigger twice and was set aside, in words.
     pub quarantined: Option<String>,
+}
+
+/// A key that has been failing and is tried again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailingKey {
+    /// Which.
+    pub key: Key,
+    /// What its last run said.
+    pub error: String,
+    /// When the first run of the row of failures began.
+    pub since: Timestamp,
 }
 
 /// What a key is doing.
