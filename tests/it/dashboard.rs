@@ -387,3 +387,62 @@ async fn what_is_in_a_secret_is_on_no_page_not_even_where_it_cannot_be_read() {
     }
     scene.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_does_not_decode_is_listed_where_one_looks_and_found_by_its_state() {
+    let scene = Scene::set().await.begun().await;
+    let secrets = Api::<Secret>::namespaced(scene.space.client().clone(), &scene.space.name);
+    for (name, is_sound) in [("sound", true), ("crooked", false)] {
+        let mut secret = json!({ "metadata": { "name": name } });
+        if !is_sound {
+            secret["stringData"] = json!({ "word": SECRET[0] });
+        }
+        let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+        let made = secrets.create(&PostParams::default(), &secret).await;
+        made.expect("a Secret");
+    }
+    // the same objects are nothing strange to another reader
+    let vault = Controller::<Secret>::named("vault")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    let strict = Controller::<Lax>::named("strict")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    for controller in [vault, strict] {
+        let added = scene.manager.controllers().add(controller).await;
+        added.expect("it is added");
+    }
+    let key = |name: &str| format!("{}/{name}", scene.space.name);
+    let found = async |query: &str| {
+        let found = scene.get(&format!("keys?{query}")).await;
+        let keys = found["keys"].as_array().expect("keys").iter();
+        let keys = keys.map(|row| (row["key"].clone(), row["state"].clone()));
+        keys.collect::<Vec<_>>()
+    };
+    let crooked = vec![(json!(key("crooked")), json!("undecodable"))];
+    let sound = vec![(json!(key("sound")), json!("idle"))];
+    for (query, wanted) in [
+        ("controller=strict", &crooked),
+        ("controller=strict&state=undecodable", &crooked),
+        ("controller=strict&state=undecodable&q=crook", &crooked),
+        ("controller=strict&state=idle", &sound),
+        ("state=undecodable", &crooked),
+        ("controller=strict&q=crook", &crooked),
+        ("controller=vault&state=undecodable", &Vec::new()),
+        ("controller=strict&state=undecodable&q=sound", &Vec::new()),
+    ] {
+        eventually(query, async || {
+            let found = found(query).await;
+            (found == *wanted).then_some(()).ok_or(found)
+        })
+        .await;
+    }
+    scene.stop().await;
+}
+
+/// A Secret whose words are numbers, if there are any.
+#[derive(Clone, Debug, Default, Deserialize, Resource)]
+#[resource(inherit = "Secret")]
+struct Lax {
+    metadata: ObjectMeta,
+    #[serde(rename = "data", default)]
+    _data: BTreeMap<String, u32>,
+}

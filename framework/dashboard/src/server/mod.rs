@@ -182,7 +182,16 @@ impl Default for Asked {
 }
 
 /// What keys can be asked for by what they do.
-const STATES: [&str; 7] = ["", "idle", "queued", "running", "waiting", "held", "parked"];
+const STATES: [&str; 8] = [
+    "",
+    "idle",
+    "queued",
+    "running",
+    "waiting",
+    "held",
+    "parked",
+    "undecodable",
+];
 
 impl Asked {
     /// The controller that is meant; all where nothing is said.
