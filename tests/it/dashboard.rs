@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Resource,
-    api::{Api, PostParams},
+    api::{Api, DeleteParams, PostParams},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -81,12 +81,20 @@ impl Scene {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// What is known of a key in the end, when that is what is wanted.
+    /// What is answered of a key, whether there is one or not.
+    async fn ask(&self, path: &str) -> (StatusCode, Value) {
+        let path = format!("/api/v1/{path}");
+        let (code, text) = request(self.address, Method::GET, &path, &[], String::new()).await;
+        (code, serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// What is known of a key in the end, when that is what is wanted; before the controller hears of it there is none.
     async fn told(&self, key: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = format!("keys/quay/{}/{key}", self.space.name);
         eventually("the key is so", async || {
-            let told = self.get(&path).await;
-            if wanted(&told) { Ok(told) } else { Err(told) }
+            let (code, told) = self.ask(&path).await;
+            let is_so = code == StatusCode::OK && wanted(&told);
+            if is_so { Ok(told) } else { Err(told) }
         })
         .await
     }
@@ -210,9 +218,8 @@ async fn an_actor_is_restarted_by_its_path_and_one_whose_siblings_depend_on_it_w
     scene.is_well.send_replace(true);
     scene.space.put("after", "1").await;
     eventually("a key runs", async || {
-        let told = scene
-            .get(&format!("keys/quay/{}/after", scene.space.name))
-            .await;
+        let path = format!("keys/quay/{}/after", scene.space.name);
+        let (_, told) = scene.ask(&path).await;
         (told["result"] == "success").then_some(()).ok_or(told)
     })
     .await;
@@ -445,4 +452,28 @@ struct Lax {
     metadata: ObjectMeta,
     #[serde(rename = "data", default)]
     _data: BTreeMap<String, u32>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_there_is_not_is_not_found_and_one_whose_object_is_gone_still_is() {
+    let scene = Scene::set().await.begun().await;
+    scene.is_well.send_replace(true);
+    scene.space.put("berth", "1").await;
+    scene
+        .told("berth", |told| told["result"] == "success")
+        .await;
+    let nobody = format!("keys/quay/{}/nobody", scene.space.name);
+    let (code, told) = scene.ask(&nobody).await;
+    assert_eq!(code, StatusCode::NOT_FOUND, "{told}");
+    let why = told["error"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("/nobody of quay") && why.contains("keys?controller=quay"),
+        "{why}"
+    );
+    let maps = Api::<ConfigMap>::namespaced(scene.space.client().clone(), &scene.space.name);
+    let gone = maps.delete("berth", &DeleteParams::default()).await;
+    gone.expect("it is deleted");
+    let told = scene.told("berth", |told| told["state"] == "unknown").await;
+    assert!(told["runs"][0].is_object(), "its runs are told: {told}");
+    scene.stop().await;
 }

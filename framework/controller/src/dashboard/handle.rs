@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use boatswain_cache::{Key, Kind};
+use boatswain_cache::{Key, Kind, ReadError};
 
 use crate::{
     dispatch::ControllerHandle,
@@ -35,6 +35,13 @@ impl ControllerHandle {
             status.unreadable.into_iter().chain(status.undecodable)
         });
         named.map(|(key, _)| key).collect()
+    }
+
+    /// Whether it is known that there is no object of `key`, or none that it would see.
+    pub(super) fn lacks(&self, key: &Key) -> bool {
+        let core = self.core.upgrade();
+        let object = core.map(|core| core.runner.look(key));
+        matches!(object, Some(Ok(None) | Err(ReadError::OutOfScope { .. })))
     }
 
     /// Keys whose last runs failed.
