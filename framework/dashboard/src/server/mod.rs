@@ -164,7 +164,7 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
     let limit = text.parse().ok();
     let limit = limit.filter(|limit| (1..=KEYS_MOST).contains(limit));
     limit.ok_or_else(|| {
-        let why = format!("limit is {text:?}, not a number from 1 to {KEYS_MOST}");
+        let why = format!("{text:?} is not a number from 1 to {KEYS_MOST}");
         serde::de::Error::custom(why)
     })
 }
