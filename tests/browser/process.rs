@@ -57,16 +57,35 @@ async fn the_page_outlives_a_process_that_is_killed_or_stands_still() {
     browser.open(&format!("http://{address}/")).await;
     browser.sees("#link", "live").await;
     browser.sees("#tree", "podautoscaler").await;
+    // far down, where the headline is not to be seen
+    browser.size(390, 420, true).await;
+    let seen = async || {
+        let look = "const box = (id) => document.getElementById(id).getBoundingClientRect(); const inside = (box) => box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; return [inside(box('health-line')), inside(box('brief'))]";
+        browser.run(look, json!([])).await
+    };
+    assert_eq!(seen().await, json!([true, false]));
+    let down = "window.scrollTo({ top: 1e6, behavior: 'instant' }); return scrollY > 200";
+    assert_eq!(browser.run(down, json!([])).await, true);
+    assert_eq!(seen().await, json!([false, false]), "all is well");
     program.signal("-STOP");
     browser.sees("#link", "connection lost").await;
+    browser.sees("#brief", "does not answer").await;
+    assert_eq!(seen().await, json!([false, true]));
     // it is not known how things are
     browser.sees("#health-line", "does not answer").await;
     program.signal("-CONT");
     browser.sees("#link", "live").await;
-    // killed, without a word
+    // killed, without a word: that is known at once
+    let note = "window.after = null; const line = document.getElementById('health-line'), from = performance.now(); new MutationObserver(() => { if (line.textContent.includes('does not answer')) window.after ??= performance.now() - from; }).observe(line, { childList: true, characterData: true, subtree: true })";
+    browser.run(note, json!([])).await;
     drop(program);
     browser.sees("#link", "connection lost").await;
     browser.sees("#health-line", "does not answer").await;
+    let after = browser.run("return window.after", json!([])).await;
+    assert!(
+        after.as_f64().is_some_and(|after| after < 3000.0),
+        "{after}"
+    );
     let _program = Program::start(address);
     browser.sees("#link", "live").await;
     browser.sees("#health-line", "All is well").await;

@@ -148,6 +148,12 @@ impl Scene {
         path.exists().then_some(path)
     }
 
+    /// Puts another token in the place of the one that was.
+    pub(crate) fn rotate(&self) {
+        let token = TOKEN.replace("horse", "mule");
+        std::fs::write(self.dir.path().join("token"), token).expect("written");
+    }
+
     pub(crate) fn start(&mut self, listen: SocketAddr) {
         let (sender, source) = channel(200_000);
         let script = self.script.clone();

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     driver::Browser,
-    scene::{EVIL, Part, Scene},
+    scene::{EVIL, Part, Scene, TOKEN},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,4 +114,46 @@ async fn a_manager_that_has_nothing_to_show_yet_is_said_to_be_starting_and_not_t
     let title = browser.run("return document.title", json!([])).await;
     let title = title.as_str().unwrap_or_default().to_owned();
     assert!(title.ends_with("is starting"), "{title}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_phone_every_tab_is_to_be_seen_however_many_keys_are_parked() {
+    let scene = Scene::set(false).await;
+    scene.script.set("berth", Part::GiveUp);
+    scene.space.put("berth", "1").await;
+    let browser = Browser::start().await;
+    for width in [320, 390] {
+        browser.size(width, 844, true).await;
+        browser.open(&scene.url("#/keys")).await;
+        browser.sees("#parked-count", "1").await;
+        let beyond = "const badge = document.getElementById('parked-count'); return ['1', '12,345'].flatMap((n) => { badge.textContent = n; const tabs = document.querySelector('.tabs').getBoundingClientRect(); return [...document.querySelectorAll('.tabs a')].filter((e) => { const box = e.getBoundingClientRect(); return box.right > Math.min(tabs.right, innerWidth) || box.bottom > tabs.bottom; }).map((e) => e.textContent); })";
+        assert_eq!(browser.run(beyond, json!([])).await, json!([]), "{width}");
+    }
+    let rows = "document.getElementById('parked-count').textContent = '1'; return new Set([...document.querySelectorAll('.tabs a')].map((e) => e.getBoundingClientRect().top)).size";
+    let rows = browser.run(rows, json!([])).await;
+    assert_eq!(rows, 1, "a common phone has room for a line of them");
+    // what does not decode is one of the things to look for
+    browser.sees("#states", "Undecodable").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_whose_token_is_no_longer_the_token_is_locked_and_says_so() {
+    let scene = Scene::set(true).await;
+    let browser = Browser::start().await;
+    browser.open(&scene.url("#/controllers")).await;
+    browser.click("#lock").await;
+    browser.fill("#ask-input", TOKEN).await;
+    browser.click("#ask-yes").await;
+    browser.sees("#lock", "Lock actions").await;
+    scene.rotate();
+    browser.click("#loglevel").await;
+    browser.sees("#ask-title", "What is logged").await;
+    browser.fill("#ask-input", "debug").await;
+    browser.click("#ask-yes").await;
+    let told = browser.sees(".toast", "this is not the token").await;
+    assert!(told.contains("Actions are locked"), "{told}");
+    browser.sees("#lock", "Unlock actions").await;
+    let shown =
+        "return [document.getElementById('ask').open, !document.getElementById('loglevel').hidden]";
+    assert_eq!(browser.run(shown, json!([])).await, json!([false, false]));
 }

@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Resource,
-    api::{Api, PostParams},
+    api::{Api, DeleteParams, PostParams},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -81,12 +81,20 @@ impl Scene {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// What is known of a key in the end, when that is what is wanted.
+    /// What is answered of a key, whether there is one or not.
+    async fn ask(&self, path: &str) -> (StatusCode, Value) {
+        let path = format!("/api/v1/{path}");
+        let (code, text) = request(self.address, Method::GET, &path, &[], String::new()).await;
+        (code, serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// What is known of a key in the end, when that is what is wanted; before the controller hears of it there is none.
     async fn told(&self, key: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = format!("keys/quay/{}/{key}", self.space.name);
         eventually("the key is so", async || {
-            let told = self.get(&path).await;
-            if wanted(&told) { Ok(told) } else { Err(told) }
+            let (code, told) = self.ask(&path).await;
+            let is_so = code == StatusCode::OK && wanted(&told);
+            if is_so { Ok(told) } else { Err(told) }
         })
         .await
     }
@@ -210,9 +218,8 @@ async fn an_actor_is_restarted_by_its_path_and_one_whose_siblings_depend_on_it_w
     scene.is_well.send_replace(true);
     scene.space.put("after", "1").await;
     eventually("a key runs", async || {
-        let told = scene
-            .get(&format!("keys/quay/{}/after", scene.space.name))
-            .await;
+        let path = format!("keys/quay/{}/after", scene.space.name);
+        let (_, told) = scene.ask(&path).await;
         (told["result"] == "success").then_some(()).ok_or(told)
     })
     .await;
@@ -414,5 +421,88 @@ async fn a_pause_of_a_standby_says_that_others_go_on_and_is_ended_like_any_other
     let (code, text) = scene.act("resume", controller).await;
     assert_eq!(code, StatusCode::CONFLICT, "{text}");
     handle.standby(false);
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_does_not_decode_is_listed_where_one_looks_and_found_by_its_state() {
+    let scene = Scene::set().await.begun().await;
+    let secrets = Api::<Secret>::namespaced(scene.space.client().clone(), &scene.space.name);
+    for (name, is_sound) in [("sound", true), ("crooked", false)] {
+        let mut secret = json!({ "metadata": { "name": name } });
+        if !is_sound {
+            secret["stringData"] = json!({ "word": SECRET[0] });
+        }
+        let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+        let made = secrets.create(&PostParams::default(), &secret).await;
+        made.expect("a Secret");
+    }
+    // the same objects are nothing strange to another reader
+    let vault = Controller::<Secret>::named("vault")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    let strict = Controller::<Lax>::named("strict")
+        .reconcile_with(Arc::new(()), |_, _| async { Ok::<_, Never>(Outcome::Done) });
+    for controller in [vault, strict] {
+        let added = scene.manager.controllers().add(controller).await;
+        added.expect("it is added");
+    }
+    let key = |name: &str| format!("{}/{name}", scene.space.name);
+    let found = async |query: &str| {
+        let found = scene.get(&format!("keys?{query}")).await;
+        let keys = found["keys"].as_array().expect("keys").iter();
+        let keys = keys.map(|row| (row["key"].clone(), row["state"].clone()));
+        keys.collect::<Vec<_>>()
+    };
+    let crooked = vec![(json!(key("crooked")), json!("undecodable"))];
+    let sound = vec![(json!(key("sound")), json!("idle"))];
+    for (query, wanted) in [
+        ("controller=strict", &crooked),
+        ("controller=strict&state=undecodable", &crooked),
+        ("controller=strict&state=undecodable&q=crook", &crooked),
+        ("controller=strict&state=idle", &sound),
+        ("state=undecodable", &crooked),
+        ("controller=strict&q=crook", &crooked),
+        ("controller=vault&state=undecodable", &Vec::new()),
+        ("controller=strict&state=undecodable&q=sound", &Vec::new()),
+    ] {
+        eventually(query, async || {
+            let found = found(query).await;
+            (found == *wanted).then_some(()).ok_or(found)
+        })
+        .await;
+    }
+    scene.stop().await;
+}
+
+/// A Secret whose words are numbers, if there are any.
+#[derive(Clone, Debug, Default, Deserialize, Resource)]
+#[resource(inherit = "Secret")]
+struct Lax {
+    metadata: ObjectMeta,
+    #[serde(rename = "data", default)]
+    _data: BTreeMap<String, u32>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_there_is_not_is_not_found_and_one_whose_object_is_gone_still_is() {
+    let scene = Scene::set().await.begun().await;
+    scene.is_well.send_replace(true);
+    scene.space.put("berth", "1").await;
+    scene
+        .told("berth", |told| told["result"] == "success")
+        .await;
+    let nobody = format!("keys/quay/{}/nobody", scene.space.name);
+    let (code, told) = scene.ask(&nobody).await;
+    assert_eq!(code, StatusCode::NOT_FOUND, "{told}");
+    let why = told["error"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("/nobody of quay") && why.contains("keys?controller=quay"),
+        "{why}"
+    );
+    let maps = Api::<ConfigMap>::namespaced(scene.space.client().clone(), &scene.space.name);
+    let gone = maps.delete("berth", &DeleteParams::default()).await;
+    gone.expect("it is deleted");
+    let told = scene.told("berth", |told| told["state"] == "unknown").await;
+    assert!(told["runs"][0].is_object(), "its runs are told: {told}");
     scene.stop().await;
 }

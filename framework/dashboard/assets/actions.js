@@ -82,6 +82,14 @@ export function ask({ title, words, label, secret, value, yes, check }) {
   });
 }
 
+/** A token that is refused will not be taken later: it was changed. */
+function refused(why) {
+  token = null;
+  $("ask").close("no");
+  toast(`Not done: ${why}. Actions are locked; unlock them with the token that is valid now.`, true);
+  changed();
+}
+
 async function unlock() {
   if (unlocked()) {
     token = null;
@@ -103,10 +111,16 @@ async function unlock() {
 
 /** Does something after a confirmation. */
 export async function act(action, body, { title, words, yes, label, field, value }) {
+  // the token may have been refused since the button was made
+  if (!unlocked()) return;
   await ask({
     title, words, yes, label, value,
     check: async (typed) => {
       const answer = await post(action, field ? { ...body, [field]: typed } : body, token);
+      if (answer.status === 403) {
+        refused(await complaint(answer));
+        return null;
+      }
       if (!answer.ok) return complaint(answer);
       toast((await answer.json()).done);
       return null;

@@ -30,6 +30,16 @@ function connect() {
     heard = Date.now();
     picture(JSON.parse(event.data), "live");
   });
+  stream.addEventListener("error", broken);
+}
+
+/** The stream has ended: of a process that is gone nobody answers, which is known at once. One that only has no place, or stands still, is another matter. */
+async function broken() {
+  try {
+    await promptly("health");
+  } catch (error) {
+    if (error instanceof TypeError && !document.hidden) lost();
+  }
 }
 
 function picture(overview, way) {
@@ -88,6 +98,17 @@ function verdict(level, line, why, to) {
     title.replaceChildren(to ? h("a", { href: to }, line) : line);
   }
   text($("health-why"), why);
+  cls($("brief"), `brief ${level}`);
+  text($("brief"), `${ICONS[level]} ${line}`);
+  brief();
+}
+
+let isHeadlineSeen = true;
+
+/** Where the headline is scrolled away, what is wrong is said beside the tabs. */
+function brief() {
+  const isWell = $("health").classList.contains("ok");
+  $("brief").hidden = isHeadlineSeen || isWell;
 }
 
 /** Browsers allow few connections to one place: pages that nobody sees leave them to others. */
@@ -213,6 +234,10 @@ $("troubles-more").addEventListener("click", () => {
   allTroubles = !allTroubles;
   health();
 });
+new IntersectionObserver((entries) => {
+  isHeadlineSeen = entries.at(-1).isIntersecting;
+  brief();
+}).observe($("health-line"));
 keys.start();
 tree.start();
 window.addEventListener("hashchange", route);

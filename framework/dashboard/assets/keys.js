@@ -2,7 +2,7 @@
 import { $, ago, api, attr, clock, coarse, count, facts, h, keyPath, keyed, marked, now, plural, sign, span, text } from "./dom.js";
 import { act, requeue, unlocked, unpark } from "./actions.js";
 
-const CHIPS = [["", "Busy"], ["running", "Running"], ["queued", "Ready"], ["waiting", "Waiting"], ["held", "Held"], ["parked", "Parked"], ["top:failing", "Failing"], ["top:slowest", "Slowest"]];
+const CHIPS = [["", "Busy"], ["running", "Running"], ["queued", "Ready"], ["waiting", "Waiting"], ["held", "Held"], ["parked", "Parked"], ["undecodable", "Undecodable"], ["top:failing", "Failing"], ["top:slowest", "Slowest"]];
 /** Results of runs that are no failures. */
 const GOOD = ["success", "requeue_after", "retry"];
 let state = "";

@@ -335,7 +335,7 @@ pub struct KeyRow {
     pub result: Option<String>,
     /// How long that took.
     pub took_ms: Option<f64>,
-    /// Why it does not run, or what its last run decided or said.
+    /// Why it does not run, or what its last run decided or said; absent while it runs.
     pub why: Option<String>,
 }
 

@@ -1,6 +1,8 @@
 //! What the dashboard asks a controller's handle for, beyond what everybody may.
 
-use boatswain_cache::{Key, Kind};
+use std::collections::BTreeSet;
+
+use boatswain_cache::{Key, Kind, ReadError};
 
 use crate::{
     dispatch::ControllerHandle,
@@ -19,6 +21,27 @@ impl ControllerHandle {
     pub(super) fn objects(&self) -> Vec<Key> {
         let core = self.core.upgrade();
         core.map_or_else(Vec::new, |core| core.runner.keys())
+    }
+
+    /// Keys of the objects that its informers name for not decoding, to whichever reader.
+    pub(super) fn undecodable(&self) -> BTreeSet<Key> {
+        let Some(core) = self.core.upgrade() else {
+            return BTreeSet::new();
+        };
+        let now = self.clock.now();
+        let stores = core.runner.stores();
+        let named = stores.iter().flat_map(|store| {
+            let status = store.status(now);
+            status.unreadable.into_iter().chain(status.undecodable)
+        });
+        named.map(|(key, _)| key).collect()
+    }
+
+    /// Whether it is known that there is no object of `key`, or none that it would see.
+    pub(super) fn lacks(&self, key: &Key) -> bool {
+        let core = self.core.upgrade();
+        let object = core.map(|core| core.runner.look(key));
+        matches!(object, Some(Ok(None) | Err(ReadError::OutOfScope { .. })))
     }
 
     /// Keys whose last runs failed.

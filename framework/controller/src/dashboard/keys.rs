@@ -1,6 +1,6 @@
 //! Which keys there are, and which of them stand out.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use boatswain_cache::Key;
 use boatswain_dashboard::{KeyQuery, KeyRow, Keys, Parked, ParkedRow, Top};
@@ -8,7 +8,7 @@ use boatswain_dashboard::{KeyQuery, KeyRow, Keys, Parked, ParkedRow, Top};
 use super::views;
 use crate::{
     dispatch::ControllerHandle,
-    explain::{state_of, word},
+    explain::{Doing, state_of, word},
 };
 
 /// Cells that are looked at under the lock of a shard's queue: it takes some hundred microseconds, however long the queue is.
@@ -19,9 +19,10 @@ pub(super) fn search(controllers: &[ControllerHandle], query: &KeyQuery) -> Keys
     for controller in controllers {
         let room = query.limit.saturating_sub(found.keys.len());
         // one more than there is room for says that there are more
-        let mut keys = match query.q.is_empty() && query.state != "idle" {
-            true => busy(controller, &query.state, room + 1),
-            false => named(controller, query, room + 1),
+        let mut keys = match (query.q.is_empty(), query.state.as_str()) {
+            (true, "undecodable") => left_alone(controller).take(room + 1).collect(),
+            (true, state) if state != "idle" => busy(controller, state, room + 1),
+            _ => named(controller, query, room + 1),
         };
         found.more |= keys.len() > room;
         keys.truncate(room);
@@ -31,7 +32,18 @@ pub(super) fn search(controllers: &[ControllerHandle], query: &KeyQuery) -> Keys
     found
 }
 
-/// Keys that are not idle, in the order of their states; of those that are parked the longest first.
+/// Keys whose objects do not decode and are left alone until they change, by name: no queue knows them.
+fn left_alone(controller: &ControllerHandle) -> impl Iterator<Item = Key> {
+    let keys = controller.undecodable().into_iter();
+    keys.filter(|key| is_left_alone(controller, key))
+}
+
+/// Whether that is so for this controller: others may read the same objects as another type.
+fn is_left_alone(controller: &ControllerHandle, key: &Key) -> bool {
+    matches!(controller.explain(key).now, Doing::Undecodable { .. })
+}
+
+/// Keys that are not idle, in the order of their states, then those that do not decode; of those that are parked the longest first.
 fn busy(controller: &ControllerHandle, state: &str, limit: usize) -> Vec<Key> {
     if state == "parked" {
         let parked = controller.parked().into_iter();
@@ -56,14 +68,25 @@ fn busy(controller: &ControllerHandle, state: &str, limit: usize) -> Vec<Key> {
         });
         found.extend(cells);
     }
+    if state.is_empty() {
+        let room = limit.saturating_sub(found.len());
+        found.extend(left_alone(controller).take(room));
+    }
     found
 }
 
 /// Keys whose names hold a text, of all objects that the controller sees, and the one called so whether there is such an object or not.
 fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<Key> {
     let q = part(&query.q);
+    let undecodable = controller.undecodable();
     let mut keys = controller.objects();
+    // what cannot be read at all is no object to the cache
+    keys.extend(undecodable.iter().cloned());
     keys.retain(|key| key.as_str().contains(&q));
+    if !undecodable.is_empty() {
+        keys.sort_unstable();
+        keys.dedup();
+    }
     if let Ok(exact) = Key::parse(query.q.trim())
         && state_of(controller, &exact).is_some()
         && !keys.contains(&exact)
@@ -71,7 +94,7 @@ fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<K
         keys.push(exact);
     }
     let meant = keys.into_iter().filter(|key| {
-        query.state.is_empty() || state_of(controller, key).unwrap_or("idle") == query.state
+        query.state.is_empty() || state(controller, &undecodable, key) == query.state
     });
     // in the order of their names, which is where people look
     let mut meant: Vec<_> = match query.state.is_empty() {
@@ -81,6 +104,16 @@ fn named(controller: &ControllerHandle, query: &KeyQuery, limit: usize) -> Vec<K
     meant.sort_unstable();
     meant.truncate(limit);
     meant
+}
+
+/// What a key is doing in one word.
+fn state(controller: &ControllerHandle, undecodable: &BTreeSet<Key>, key: &Key) -> &'static str {
+    state_of(controller, key).unwrap_or_else(|| {
+        match undecodable.contains(key) && is_left_alone(controller, key) {
+            true => "undecodable",
+            false => "idle",
+        }
+    })
 }
 
 /// Part of a name as it is looked for: names of objects are in lower case.

@@ -17,7 +17,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::{
-    dispatch::ControllerHandle, leader::hostname, logging, running::Observer, telemetry::Roster,
+    dispatch::ControllerHandle, explain::Doing, leader::hostname, logging, running::Observer,
+    telemetry::Roster,
 };
 
 /// A manager as its dashboard sees it.
@@ -142,8 +143,18 @@ impl Source for Lookout {
 
     fn explain(&self, controller: &str, name: &str) -> Result<KeyView, Refused> {
         let (controller, key) = (self.controller(controller)?, key(name)?);
-        let runs = controller.runs(&key);
-        Ok(views::explained(controller.explain(&key), runs))
+        let (told, runs) = (controller.explain(&key), controller.runs(&key));
+        let is_remembered = told.last.is_some() || !runs.is_empty() || told.quarantined.is_some();
+        if let Doing::Unknown { why } = &told.now
+            && !is_remembered
+            && controller.lacks(&key)
+        {
+            let name = controller.name();
+            return Err(Refused::Unknown(format!(
+                "there is no key {key} of {name}, and no run of it is remembered: {why}; /api/v1/keys?controller={name}&q= finds keys by a part of their names"
+            )));
+        }
+        Ok(views::explained(told, runs))
     }
 
     fn parked(&self, controller: Option<&str>, q: &str, limit: usize) -> Result<Parked, Refused> {

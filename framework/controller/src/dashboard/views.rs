@@ -188,8 +188,10 @@ pub(super) fn row(told: &Explanation) -> KeyRow {
     let (state, since, why) = doing(&told.now);
     let last = told.last.as_ref();
     let said = last.and_then(|run| run.decided.clone().or_else(|| run.text.clone()));
-    // that it waits because it asked for that says less than what for
     let why = match &told.now {
+        // what the run before came to says nothing of this one
+        Doing::Running { .. } => None,
+        // that it waits because it asked for that says less than what for
         Doing::Waiting {
             why: Waits::Requeue,
             ..
@@ -245,3 +247,6 @@ fn run(run: LastRun) -> RunView {
         written: run.written,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -276,7 +276,7 @@ impl fmt::Display for Shut {
         match self {
             Self::Closing => f.write_str("it stops"),
             Self::Standby => f.write_str("on standby: this process does not lead"),
-            Self::Paused(Pause { by, since }) => write!(f, "paused since {since} by {by}"),
+            Self::Paused(Pause { by, since }) => write!(f, "paused since {since:.0} by {by}"),
             Self::NotSynced(missing) => {
                 write!(f, "the cache is not synced yet: {}", missing.join(", "))
             }

@@ -22,6 +22,10 @@ impl FromStr for Address {
         };
         let address = text.parse().ok().or_else(local);
         address.map(Self).ok_or_else(|| {
+            if let Some((_, rest)) = text.split_once("://") {
+                let rest = rest.trim_end_matches('/');
+                return format!("{text:?} is no address: leave the scheme out, as in {rest}");
+            }
             let port = text.strip_prefix(':').unwrap_or("8080");
             format!(
                 "{text:?} is no address: write one such as 127.0.0.1:{port} or localhost:{port}, or [::]:{port} for all that this machine has"
@@ -58,6 +62,10 @@ mod tests {
             ("example.com:80", "127.0.0.1:8080"),
             ("localhost:99999", "127.0.0.1:8080"),
             ("", "127.0.0.1:8080"),
+            (
+                "http://127.0.0.1:8081/",
+                "leave the scheme out, as in 127.0.0.1:8081",
+            ),
         ] {
             let why = text.parse::<Address>().expect_err(text);
             assert!(why.contains(advice), "{why}");

@@ -164,7 +164,7 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
     let limit = text.parse().ok();
     let limit = limit.filter(|limit| (1..=KEYS_MOST).contains(limit));
     limit.ok_or_else(|| {
-        let why = format!("limit is {text:?}, not a number from 1 to {KEYS_MOST}");
+        let why = format!("{text:?} is not a number from 1 to {KEYS_MOST}");
         serde::de::Error::custom(why)
     })
 }
@@ -182,7 +182,16 @@ impl Default for Asked {
 }
 
 /// What keys can be asked for by what they do.
-const STATES: [&str; 7] = ["", "idle", "queued", "running", "waiting", "held", "parked"];
+const STATES: [&str; 8] = [
+    "",
+    "idle",
+    "queued",
+    "running",
+    "waiting",
+    "held",
+    "parked",
+    "undecodable",
+];
 
 impl Asked {
     /// The controller that is meant; all where nothing is said.

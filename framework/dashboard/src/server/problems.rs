@@ -16,6 +16,10 @@ use crate::{source::Refused, view::Problem};
 
 /// Bytes of a sentence of the framework's.
 const SENTENCE: usize = 4096;
+/// How a sentence of the framework's begins that is about a query, which says so itself by naming the parameter.
+const QUERY: &str = "Failed to deserialize query string: ";
+/// Where there is something to post to.
+const ACTIONS: &str = "/api/v1/actions/";
 
 pub(super) fn problem(code: StatusCode, error: impl Into<String>) -> Response {
     let error = error.into();
@@ -38,6 +42,11 @@ pub(super) fn starting() -> Response {
 /// Puts refusals that the framework words itself, of a method, a path or a query that does not fit or of a body that is too long, into the form of all others.
 pub(super) async fn in_one_form(request: Request, next: Next) -> Response {
     let method = request.method().clone();
+    // the header that says so is added to the answer later on
+    let allowed = match request.uri().path().starts_with(ACTIONS) {
+        true => "POST",
+        false => "GET",
+    };
     let response = next.run(request).await;
     let code = response.status();
     if !(code.is_client_error() || code.is_server_error()) || is_json(&response) {
@@ -45,11 +54,8 @@ pub(super) async fn in_one_form(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let why = match code {
-        // which are is added to the answer later on
         StatusCode::METHOD_NOT_ALLOWED => {
-            format!(
-                "{method} is not understood here, but what the header Allow says; see /openapi.yaml"
-            )
+            format!("{method} is not allowed here; allowed: {allowed}; see /openapi.yaml")
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
             format!("the body is longer than {} kB", BODY / 1024)
@@ -58,7 +64,10 @@ pub(super) async fn in_one_form(request: Request, next: Next) -> Response {
             let said = to_bytes(body, SENTENCE).await.unwrap_or_default();
             match String::from_utf8_lossy(&said).trim() {
                 "" => code.canonical_reason().unwrap_or("it failed").to_owned(),
-                said => format!("{said}; see /openapi.yaml"),
+                said => {
+                    let said = said.strip_prefix(QUERY).unwrap_or(said);
+                    format!("{said}; see /openapi.yaml")
+                }
             }
         }
     };

@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod refusals;
+mod schemas;
 
 const TOKEN: &str = "0123456789abcdef";
 const EVIL: &str = "<img src=x onerror=alert(1)>";

@@ -5,7 +5,7 @@ use std::{future::Future, io, net::SocketAddr, time::Duration};
 use boatswain_supervision::Clock;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::{Request, client::conn::http1, header::HOST};
+use hyper::{Request, StatusCode, client::conn::http1, header::HOST};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -116,11 +116,31 @@ impl Client {
 
     /// What the API answers at `path`.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.read(path).await?.map_err(|refused| refused.1)
+    }
+
+    /// The same; none where it says that there is no such thing.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, ClientError> {
+        match self.read(path).await? {
+            Ok(found) => Ok(Some(found)),
+            Err((StatusCode::NOT_FOUND, _)) => Ok(None),
+            Err((_, why)) => Err(why),
+        }
+    }
+
+    /// What is answered, or the code and the words of a refusal.
+    async fn read<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Result<T, (StatusCode, ClientError)>, ClientError> {
         let unreachable = |cause: String| ClientError::Unreachable {
             address: self.address,
             cause,
         };
-        let (ok, body) = tokio::select! {
+        let (code, body) = tokio::select! {
             answer = self.ask(path) => answer.map_err(|error| unreachable(error.to_string()))?,
             () = self.clock.sleep(PATIENCE) => {
                 return Err(unreachable(format!("no answer within {PATIENCE:?}")));
@@ -131,23 +151,24 @@ impl Client {
                 "what answers is no dashboard of this version: {error}"
             ))
         };
-        if ok {
+        if code.is_success() {
             // in one place, so that nothing that is printed can be forgotten
             let mut told: Value = serde_json::from_slice(&body).map_err(complaint)?;
             tame(&mut told);
-            return serde_json::from_value(told).map_err(complaint);
+            return serde_json::from_value(told).map(Ok).map_err(complaint);
         }
         let Problem { error } = serde_json::from_slice(&body).map_err(complaint)?;
-        Err(ClientError::Refused {
+        let refused = ClientError::Refused {
             address: self.address,
             error: plain_line(&error),
-        })
+        };
+        Ok(Err((code, refused)))
     }
 
     async fn ask(
         &self,
         path: &str,
-    ) -> Result<(bool, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
         let stream = TcpStream::connect(self.address).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
@@ -156,10 +177,10 @@ impl Client {
             .header(HOST, format!("localhost:{}", self.address.port()))
             .body(Empty::<Bytes>::new())?;
         let answer = sender.send_request(request).await?;
-        let ok = answer.status().is_success();
+        let code = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER).collect().await?;
         connection.abort();
-        Ok((ok, body.to_bytes()))
+        Ok((code, body.to_bytes()))
     }
 }
 

@@ -32,8 +32,8 @@ pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, Cli
     client.block_on(async {
         let all: Controllers = client.get("controllers").await?;
         let meant = all.controllers.iter().filter(|one| means(one, kind));
-        let names: Vec<_> = meant.map(|one| one.name.as_str()).collect();
-        if names.is_empty() {
+        let meant: Vec<_> = meant.collect();
+        let Some(first) = meant.first() else {
             let known = all.controllers.iter();
             let known: Vec<_> = known
                 .map(|one| format!("{} ({})", one.name, one.kind))
@@ -42,21 +42,23 @@ pub fn explain(address: SocketAddr, kind: &str, key: &str) -> Result<String, Cli
                 kind: plain_line(kind),
                 known: known.join(", "),
             });
-        }
-        let (mut told, mut shut) = (Vec::new(), None);
-        for name in &names {
+        };
+        let mut told = Vec::new();
+        for one in &meant {
             let parts: Vec<_> = key.split('/').map(escaped).collect();
-            let path = format!("keys/{}/{}", escaped(name), parts.join("/"));
-            let view: KeyView = client.get(&path).await?;
+            let path = format!("keys/{}/{}", escaped(&one.name), parts.join("/"));
+            let view: Option<KeyView> = client.find(&path).await?;
             // of an object that is gone its last runs are worth telling
-            if view.row.state != "unknown" || !view.runs.is_empty() {
-                told.push(view.text);
-            }
-            shut = shut.or(view.shut);
+            let worth = |view: &KeyView| view.row.state != "unknown" || !view.runs.is_empty();
+            told.extend(view.filter(worth).map(|view| view.text));
         }
-        match names.first() {
-            Some(name) if told.is_empty() => Err(unknown(&client, name, key, shut).await?),
-            _ => Ok(told.join("\n\n")),
+        match told.is_empty() {
+            true => {
+                let shut = meant.iter().find_map(|one| one.shut.as_ref());
+                let shut = shut.map(|shut| shut.why.as_str());
+                Err(unknown(&client, &first.name, key, shut).await?)
+            }
+            false => Ok(told.join("\n\n")),
         }
     })
 }
@@ -69,7 +71,7 @@ async fn unknown(
     client: &Client,
     controller: &str,
     key: &str,
-    shut: Option<String>,
+    shut: Option<&str>,
 ) -> Result<ClientError, ClientError> {
     let name = key.rsplit('/').next().unwrap_or(key);
     let query = format!(

@@ -42,11 +42,22 @@ async fn whatever_is_refused_is_refused_in_json_with_one_sentence_for_people() {
         let answer = scene.send(request.body(body.into()).expect("sound")).await;
         let kind = answer.headers().get(CONTENT_TYPE).cloned();
         assert_eq!(kind.expect("a type"), "application/json", "{method} {path}");
-        let allowed = answer.headers().contains_key("allow");
+        let header = answer.headers().get("allow").cloned();
+        let allowed = header.is_some();
         let (code, told) = read(answer).await;
         let error = told["error"].as_str().expect("words").to_owned();
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(allowed, code == StatusCode::METHOD_NOT_ALLOWED, "{error}");
+        if let Some(header) = header {
+            let header = header.to_str().expect("text");
+            let said = error.split("allowed: ").nth(1).unwrap_or_default();
+            let said = said.split(';').next().unwrap_or_default();
+            assert!(
+                header.split(',').any(|one| one == said),
+                "{header}: {error}"
+            );
+        }
+        assert!(!error.contains("deserialize"), "no word of ours: {error}");
         (code.as_u16(), error)
     };
     let pause = "/api/v1/actions/pause";
@@ -59,6 +70,7 @@ async fn whatever_is_refused_is_refused_in_json_with_one_sentence_for_people() {
         ("GET", pause, "", 405, "GET"),
         ("POST", "/", "", 405, "POST"),
         ("GET", "/api/v1/keys?top=nonsense", "", 400, "failing"),
+        ("GET", "/api/v1/keys?limit=0", "", 400, "limit: \"0\" is"),
         ("GET", "/api/v1/keys?state=bogus", "", 400, "idle"),
         ("GET", "/api/v1/keys/scaler/%FF/web", "", 400, "UTF-8"),
         ("GET", "/api/v1/keys/other/shop/web", "", 404, "other"),
