@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use boatswain_tests::{Replica, Service, Space, World, eventually};
+use boatswain_tests::{Replica, Service, Space, World};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
@@ -61,20 +61,12 @@ pub(crate) async fn in_a_pod_everything_is_found_and_a_rotated_token_is_used(wor
     space.ask_for("web", 3).await;
     space.has_replicas("web", 3).await;
     space.is_synced("web", 3).await;
-    let holds = async || {
-        let lease = leases
-            .get("podautoscaler-leader")
-            .await
-            .map_err(|e| e.to_string())?;
-        let spec = lease.spec.unwrap_or_default();
-        // it was given back, or renewed, with the new token
-        match spec.holder_identity.as_deref() {
-            Some("") => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    };
     replica.terminate();
     let (status, log) = replica.ends().await;
     assert!(status.success(), "{status}: {log:#?}");
-    eventually("the lease is given back", holds).await;
+    let lease = leases.get("podautoscaler-leader").await;
+    let spec = lease.expect("it is there").spec.unwrap_or_default();
+    // with the new token
+    let holder = spec.holder_identity.unwrap_or_default();
+    assert_eq!(holder, "", "the lease was not given back: {log:#?}");
 }
