@@ -40,10 +40,10 @@ const NEWEST: (&str, u32) = ("1.36", 36);
 #[derive(Clone, Debug, Args)]
 pub struct Install {
     /// Namespace the controller runs in [default: called as the program]
-    #[arg(long, value_name = "NS", value_parser = label)]
+    #[arg(long, value_name = "NS", value_parser = boatswain::namespace)]
     pub namespace: Option<String>,
     /// Namespaces the controller works in, by Roles instead of a ClusterRole; may be repeated [default: all]
-    #[arg(long = "work-in", value_name = "NS", value_delimiter = ',', value_parser = label)]
+    #[arg(long = "work-in", value_name = "NS", value_delimiter = ',', value_parser = boatswain::namespace)]
     pub work_in: Vec<String>,
     /// Container image [default: the program's name and version]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
@@ -141,18 +141,6 @@ pub fn minor(text: &str) -> Result<u32, String> {
     minor
         .filter(|minor| (20..100).contains(minor))
         .ok_or_else(|| "expected a version from 1.20 on, such as 1.36".into())
-}
-
-/// A namespace, which is a DNS label (RFC 1123).
-fn label(text: &str) -> Result<String, String> {
-    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
-    let ends = [text.bytes().next(), text.bytes().last()];
-    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
-    }
 }
 
 /// What is no image in any spelling: that there is one, and that the name is right, only a registry knows.

@@ -85,6 +85,7 @@ pub use identity::Identified;
 pub use leader::{Fenced, LeaseNameError, LeaseOptions, LeaseStatus, LeaseTerms, TermsError};
 pub use logging::init as init_logging;
 pub use manager::Manager;
+pub use names::namespace;
 pub use options::{
     Address, DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, ManagerArgs,
     Options, OptionsError, Span,

@@ -6,14 +6,25 @@ const SUBDOMAIN_LIMIT: usize = 253;
 
 /// Whether it can name an object of most kinds: lower-case letters, digits, `-` and `.`, 253 bytes at most (RFC 1123).
 pub(crate) fn is_subdomain(name: &str) -> bool {
+    name.len() <= SUBDOMAIN_LIMIT && name.split('.').all(is_part)
+}
+
+fn is_part(part: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.chars().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= SUBDOMAIN_LIMIT && name.split('.').all(is_label)
+    !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+/// The namespace called `text`, which is a DNS label (RFC 1123): a parser of flags.
+///
+/// # Errors
+///
+/// What is expected, when it is none.
+pub fn namespace(text: &str) -> Result<String, String> {
+    if text.len() <= PART_LIMIT && is_part(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
+    }
 }
 
 /// `name` as a qualified name, such as `example.com/scaler` or `scaler`: as it is if it is one, else what is left when all that is not allowed is replaced.

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     Address, DashboardListen, DashboardOptions, Labels, LeaderOptions, LogFormat, Options, Span,
     file,
-    sourced::{Sourced, lease_name, namespace, parse, workers},
+    sourced::{Sourced, lease_name, parse, workers},
 };
 use crate::{
     client::ClientLimits,
     leader::{LeaseTerms, TermsError},
     logging,
+    names::namespace,
 };
 
 /// The flags every manager understands; `#[command(flatten)]` them into your own.

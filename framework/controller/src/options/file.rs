@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     ManagerArgs, OptionsError,
-    sourced::{lease_name, namespace, workers},
+    sourced::{lease_name, workers},
 };
+use crate::names::namespace;
 
 /// Far more than all settings there are. What is longer is something else, or never ends.
 const LARGEST: u64 = 1 << 20;

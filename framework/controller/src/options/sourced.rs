@@ -79,15 +79,3 @@ pub(super) fn lease_name(text: &str) -> Result<String, String> {
         Err("expected lower case letters, digits, '-' and '.', at most 253, with a letter or digit at both ends".into())
     }
 }
-
-/// A namespace is a DNS label (RFC 1123).
-pub(super) fn namespace(text: &str) -> Result<String, String> {
-    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let inner = text.bytes().all(|c| alphanumeric(c) || c == b'-');
-    let ends = [text.bytes().next(), text.bytes().last()];
-    if inner && text.len() <= 63 && ends.iter().all(|end| end.is_some_and(alphanumeric)) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected lower case letters, digits and '-', at most 63, with a letter or digit at both ends".into())
-    }
-}
