@@ -87,6 +87,8 @@ pub(super) struct Elector {
     deleted: Option<Boot>,
     /// What is known may be out of date.
     must_read: bool,
+    /// A write was sent of which it is not known what became.
+    pending: bool,
     /// When the next try is due.
     due: Boot,
     /// How often it was left to others who lead fewer, since it was seen to be free.
@@ -104,6 +106,7 @@ impl Elector {
             seen: None,
             deleted: None,
             must_read: true,
+            pending: false,
             due: Boot::ZERO,
             yielded: 0,
             slow: 0,
@@ -155,11 +158,12 @@ impl Elector {
             && self.others().is_none_or(|until| now >= until)
     }
 
-    /// Gives the lease back; the fence is closed from here on.
+    /// Gives the lease back, also one that was ours when it was last seen or that a claim still on its way may win; the fence is closed from here on.
     pub(super) fn resign(&mut self) {
         self.standing = match self.standing {
-            Standing::Candidate | Standing::Resigned => Standing::Resigned,
-            Standing::Leader { .. } | Standing::Resigning => {
+            Standing::Resigned => Standing::Resigned,
+            Standing::Candidate if !self.pending && !self.is_ours() => Standing::Resigned,
+            Standing::Candidate | Standing::Leader { .. } | Standing::Resigning => {
                 self.must_read = true;
                 self.due = Boot::ZERO;
                 Standing::Resigning
@@ -178,6 +182,7 @@ impl Elector {
             self.due = now + self.terms.retry / 2;
             return (Step::Wait(self.due), change);
         }
+        self.pending |= matches!(step, Step::Write(..));
         (step, change)
     }
 
@@ -304,6 +309,7 @@ impl Elector {
             }
         }
         self.must_read = false;
+        self.pending = false;
         match self.standing {
             Standing::Leader { .. } if self.is_ours() => self.slow += 1,
             // deleted: made anew, unless somebody else was faster
@@ -332,17 +338,14 @@ impl Elector {
         chance: f64,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
+        self.pending = matches!(answer, Answer::Failed(_));
         match answer {
             Answer::Lease(lease) if self.standing == Standing::Resigning => {
                 self.see(Some(lease), now, &mut changes);
-                self.standing = Standing::Resigned;
-            }
-            // resigned while the request was on its way: what it claimed is given back
-            Answer::Lease(lease) if self.standing == Standing::Resigned => {
-                self.see(Some(lease), now, &mut changes);
-                if self.is_ours() {
-                    self.standing = Standing::Resigning;
-                    self.must_read = true;
+                // ours: the answer is to a claim or a renewal that was on its way when we resigned
+                self.must_read = self.is_ours();
+                if !self.must_read {
+                    self.standing = Standing::Resigned;
                 }
             }
             Answer::Lease(lease) => {

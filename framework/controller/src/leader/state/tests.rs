@@ -259,6 +259,38 @@ fn a_rival_that_takes_the_lease_while_it_is_given_back_keeps_it() {
 }
 
 #[test]
+fn a_renewal_that_is_on_its_way_when_we_resign_is_not_taken_for_the_giving_back() {
+    let mut elector = leader(at(0));
+    let renewal = written(&mut elector, at(2));
+    elector.resign();
+    elector.wrote(Answer::Lease(renewal.clone()), at(2), at(3), 0.0);
+    assert!(matches!(step(&mut elector, at(3)), Step::Read(_)));
+    elector.read(Answer::Lease(renewal), at(3), 0.0);
+    let blank = written(&mut elector, at(3));
+    assert_eq!(holder(blank.spec.as_ref().unwrap()), None);
+    elector.wrote(Answer::Lease(blank), at(3), at(3), 0.0);
+    assert_eq!(step(&mut elector, at(3)), Step::Rest);
+}
+
+#[test]
+fn a_claim_whose_answer_did_not_come_is_given_back_if_it_was_granted() {
+    for resigns_before_the_answer in [true, false] {
+        let mut elector = elector("we");
+        elector.read(Answer::Lease(lease("", 1)), at(0), 0.0);
+        let claim = written(&mut elector, at(0));
+        if resigns_before_the_answer {
+            elector.resign();
+        }
+        elector.wrote(Answer::Failed("no answer".into()), at(0), at(5), 0.0);
+        elector.resign();
+        assert!(matches!(step(&mut elector, at(5)), Step::Read(_)));
+        elector.read(Answer::Lease(claim), at(5), 0.0);
+        let blank = written(&mut elector, at(5));
+        assert_eq!(holder(blank.spec.as_ref().unwrap()), None);
+    }
+}
+
+#[test]
 fn who_never_led_gives_nothing_back() {
     let mut elector = elector("we");
     elector.read(Answer::Lease(lease("rival", 1)), at(0), 0.0);

@@ -1,4 +1,4 @@
-//! Replicas against a server, with clocks of their own, lost requests and answers, and pauses: never may two write.
+//! Replicas against a server, with clocks of their own, lost requests and answers, and pauses: never may two write, and who has resigned holds nothing.
 
 use boatswain_supervision::Entropy;
 
@@ -71,6 +71,8 @@ struct World {
     server: Server,
     replicas: Vec<Replica>,
     gained: usize,
+    /// How often one resigned, and was done with it.
+    returned: usize,
     /// Out of reach for everybody until then.
     away: Duration,
 }
@@ -94,6 +96,7 @@ impl World {
             server: Server::default(),
             replicas,
             gained: 0,
+            returned: 0,
             away: Duration::ZERO,
         }
     }
@@ -157,6 +160,16 @@ impl World {
         if let Step::Read(within) | Step::Write(_, within) = &step {
             replica.patience = clock + *within;
             replica.flight = Some(Flight::Going(step, arrives, clock));
+            return;
+        }
+        if step == Step::Rest {
+            let present = self.server.lease.as_ref();
+            let held = present.and_then(|lease| holder(lease.spec.as_ref()?));
+            let name = &replica.elector.identity;
+            assert_ne!(held, Some(name.as_str()), "it has resigned after {now:?}");
+            self.returned += 1;
+            // its successor in the same process
+            replica.elector.interrupted();
         }
     }
 
@@ -165,12 +178,16 @@ impl World {
     }
 }
 
+/// The one that is asked for, and all that are to be tried.
+fn seeds() -> (Option<u64>, std::ops::Range<u64>) {
+    let seed = std::env::var("BOATSWAIN_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok());
+    (seed, seed.map_or(0..200, |seed| seed..seed + 1))
+}
+
 #[test]
 fn never_may_two_write_whatever_their_clocks_show_and_however_long_they_sleep() {
-    let seed = std::env::var("BOATSWAIN_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seeds = seed.map_or(0..200, |seed| seed..seed + 1);
+    let (seed, seeds) = seeds();
     let mut gained = 0;
     for seed in seeds {
         let mut world = World::new(seed);
@@ -224,5 +241,31 @@ fn never_may_two_write_whatever_their_clocks_show_and_however_long_they_sleep() 
     assert!(
         seed.is_some() || gained > 400,
         "only {gained} changes of leaders: nothing was tried"
+    );
+}
+
+#[test]
+fn who_has_resigned_holds_nothing_whatever_was_on_its_way_and_whichever_answers_are_lost() {
+    let (seed, seeds) = seeds();
+    let mut returned = 0;
+    for seed in seeds {
+        println!("seed {seed}");
+        let mut world = World::new(seed);
+        let mut now = Duration::ZERO;
+        while now < 120 * SECOND {
+            now += 20 * MILLI;
+            if world.entropy.unit() < 0.005 {
+                let who = (world.entropy.unit() * 3.0) as usize;
+                world.replicas[who].elector.resign();
+            }
+            for i in 0..3 {
+                world.turn(i, now);
+            }
+        }
+        returned += world.returned;
+    }
+    assert!(
+        seed.is_some() || returned > 400,
+        "only {returned} resignations: nothing was tried"
     );
 }
