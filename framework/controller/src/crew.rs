@@ -13,9 +13,10 @@ use crate::sync::lock;
 
 /// Threads that the triggers of all controllers share: the mappers of one controller that block theirs hold up half of the others at most.
 const TRIGGERS: usize = 2;
-/// The nice value of a thread that runs when no other wants to.
+/// The nice value of a thread that gives way: a tenth of another's share where both want to run. With the highest (19) it has a seventieth, which on a machine
+/// that is overrun is too little even to end in time.
 #[cfg(target_os = "linux")]
-const LAST: i32 = 19;
+const LAST: i32 = 10;
 
 /// The threads of a manager. User code has threads of its own; informers, events and probes never share one with it.
 #[derive(Clone)]

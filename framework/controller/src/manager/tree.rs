@@ -4,7 +4,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boatswain_cache::SharedInformers;
 use boatswain_supervision::{
-    Blocked, ChildSpec, Children, Intensity, Link, Mailbox, Strategy, SupervisorSpec,
+    Blocked, ChildSpec, Children, Intensity, Link, Mailbox, Shutdown, Strategy, SupervisorSpec,
 };
 
 use super::{Bridge, Keepers};
@@ -14,6 +14,9 @@ use crate::{
     crew::Crew,
     telemetry::{Telemetry, TelemetryActor},
 };
+
+/// How long the dashboard may take to end: its thread gives way to all others, and by then the lease is given back.
+const UNHURRIED: Duration = Duration::from_secs(15);
 
 /// What the tree is made of.
 pub(super) struct Parts {
@@ -51,7 +54,8 @@ pub(super) fn root(parts: Parts) -> SupervisorSpec {
                 let make = move |_: &Link| bridge.actor();
                 root.add(
                     ChildSpec::actor("dashboard", Mailbox::new(), make)
-                        .thread(parts.crew.dashboard.clone()),
+                        .thread(parts.crew.dashboard.clone())
+                        .shutdown(Shutdown::Timeout(UNHURRIED)),
                 );
             }
             if let Some(keepers) = &parts.keepers {
