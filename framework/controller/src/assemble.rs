@@ -1,10 +1,6 @@
 //! From the plan of a controller to its part of the supervision tree.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boatswain_cache::{IndexSpec, Kind, Predicate, Selection};
 use boatswain_supervision::{Clock, Entropy};
@@ -18,7 +14,7 @@ use crate::{
         InFlight, Pacing, Permits, Priority, Retries, RetryPolicy, Runner, ShardView, Sick, Writes,
     },
     error::StartError,
-    explain::Heards,
+    explain::{Heards, Journals},
     finalizer::Finalizer,
     informers::{self, Informers},
     manager::Commission,
@@ -262,10 +258,11 @@ impl Runnable {
         }));
         let gate = Gate::new(yard.closing.of_one(), &caches);
         let sick = Arc::new(Sick::default());
+        let journals = Journals::new(shards);
         let metrics = ControllerMetrics::new(
             &plan.name,
             views.clone(),
-            in_flight.clone(),
+            journals.clone(),
             gate.clone(),
             sick.clone(),
             concurrency,
@@ -300,7 +297,7 @@ impl Runnable {
             sick: sick.clone(),
             pool,
             priority: plan.priority,
-            journals: (0..shards).map(|_| Mutex::default()).collect(),
+            journals,
             heards: Heards::default(),
             first_run: yard.entropy.next(),
         });

@@ -139,6 +139,13 @@ fn an_idle_key_tells_of_its_last_run_and_an_unknown_one_that_there_is_none() {
 fn keys_that_keep_failing_are_known_with_their_error_since_the_first_failure_until_they_park() {
     Stage::play(21, |stage| async move {
         let (running, handle) = start(&stage, doer()).await;
+        let gauge = |name: &str| -> f64 {
+            let page = running.observer().metrics();
+            let series = format!("controller_failing_{name}{{controller=\"doer\"}} ");
+            let value = page.lines().find_map(|line| line.strip_prefix(&series));
+            value.and_then(|value| value.parse().ok()).expect("a gauge")
+        };
+        assert_eq!((gauge("keys"), gauge("seconds")), (0.0, 0.0));
         let begun = stage.clock.wall();
         told(&stage, &handle, "idle").await;
         told(&stage, &handle, "fail").await;
@@ -157,6 +164,8 @@ fn keys_that_keep_failing_are_known_with_their_error_since_the_first_failure_unt
         let since = std::time::SystemTime::from(failing.since);
         let within = since.duration_since(begun).expect("later");
         assert!(within < secs(3), "the first failure, not the last");
+        assert_eq!(gauge("keys"), 1.0);
+        assert!((37.0..41.0).contains(&gauge("seconds")));
         let told = handle.explain(&key("fail"));
         assert_eq!(told.failing_since, Some(failing.since));
         assert!(
@@ -170,6 +179,7 @@ fn keys_that_keep_failing_are_known_with_their_error_since_the_first_failure_unt
             [],
             "what is parked is told elsewhere"
         );
+        assert_eq!((gauge("keys"), gauge("seconds")), (0.0, 0.0));
         end(running).await;
     });
 }

@@ -7,7 +7,6 @@ use boatswain_cache::{Key, Kind, ReadError};
 use crate::{
     dispatch::ControllerHandle,
     recorder::{Note, Severity},
-    sync::lock,
 };
 
 impl ControllerHandle {
@@ -47,18 +46,16 @@ impl ControllerHandle {
     /// Keys whose last runs failed.
     pub(super) fn failing(&self) -> Vec<Key> {
         let core = self.core.upgrade();
-        let journals = core.iter().flat_map(|core| &core.journals);
-        journals
-            .flat_map(|journal| lock(journal).failing())
-            .collect()
+        let journals = core.iter().flat_map(|core| core.journals.all());
+        journals.flat_map(|journal| journal.failing()).collect()
     }
 
     /// The keys of the longest of those runs that are remembered whole.
     pub(super) fn slowest(&self, limit: usize) -> Vec<Key> {
         let core = self.core.upgrade();
-        let journals = core.iter().flat_map(|core| &core.journals);
+        let journals = core.iter().flat_map(|core| core.journals.all());
         journals
-            .flat_map(|journal| lock(journal).slowest(limit))
+            .flat_map(|journal| journal.slowest(limit))
             .collect()
     }
 

@@ -1,9 +1,6 @@
 //! What all shards and workers of one controller share; it outlives every incarnation of them.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boatswain_cache::{InformerCore, Key, Object, ReadError, View};
 use boatswain_supervision::Entropy;
@@ -15,7 +12,7 @@ use tokio::runtime::Handle;
 use super::{Complaints, Departed, Ended, Gate, LetGo, Pacing, Permits, Retries, Sick};
 use crate::{
     context::{Context, Surroundings},
-    explain::{Heards, Journal, ReconcileId},
+    explain::{Heards, Journals, ReconcileId},
     reconcile::Causes,
     telemetry::ControllerMetrics,
     trigger::guarded,
@@ -68,7 +65,7 @@ pub(crate) struct DispatchCore {
     /// How urgent changes of an object are, where the author says so.
     pub(crate) priority: Option<Priority>,
     /// Of each shard, written at the end of its runs.
-    pub(crate) journals: Box<[Mutex<Journal>]>,
+    pub(crate) journals: Journals,
     pub(crate) heards: Heards,
     /// Where the numbers of runs begin.
     pub(crate) first_run: u64,

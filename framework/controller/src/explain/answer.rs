@@ -11,10 +11,7 @@ use super::{
     cell::{Cell, State},
     journal::Record,
 };
-use crate::{
-    dispatch::{ControllerHandle, DispatchCore, Ending, ShardView, shard_of},
-    sync::lock,
-};
+use crate::dispatch::{ControllerHandle, DispatchCore, Ending, ShardView, shard_of};
 
 /// Runs of a key that are told of.
 const RUNS: usize = 10;
@@ -65,7 +62,7 @@ impl ControllerHandle {
             return told;
         };
         let (record, failure) = {
-            let journal = lock(&core.journals[shard]);
+            let journal = core.journals.of(shard);
             (journal.last(key), journal.failure(key).cloned())
         };
         let since = failure.as_ref().map(|failing| wall.at(failing.since));
@@ -115,7 +112,7 @@ impl ControllerHandle {
         };
         let wall = self.wall();
         let records: Vec<_> = {
-            let journal = lock(&core.journals[shard_of(key, self.views.len())]);
+            let journal = core.journals.of(shard_of(key, self.views.len()));
             journal.runs(key).take(RUNS).cloned().collect()
         };
         let told = records.into_iter();
@@ -130,20 +127,13 @@ impl ControllerHandle {
         let (Some(core), Some(then)) = (core, wall.now.checked_sub(at_least)) else {
             return Vec::new();
         };
-        let mut all = Vec::new();
-        for (view, journal) in self.views.iter().zip(&core.journals) {
-            let mut failing = lock(journal).failing_since(then);
-            if !failing.is_empty() {
-                // one that is idle has gone, or there was nothing to do any more
-                view.look(|queue| failing.retain(|(key, _)| queue.state_of(key).is_some()));
-                failing.retain(|(key, _)| !view.parked.contains(key));
-            }
-            all.extend(failing.into_iter().map(|(key, failing)| FailingKey {
-                key,
-                error: failing.error.into(),
-                since: wall.at(failing.since),
-            }));
-        }
+        let failing = core.journals.failing_since(then, &self.views).into_iter();
+        let failing = failing.map(|(key, failing)| FailingKey {
+            key,
+            error: failing.error.into(),
+            since: wall.at(failing.since),
+        });
+        let mut all: Vec<_> = failing.collect();
         all.sort_unstable_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
         all
     }

@@ -4,6 +4,7 @@ mod answer;
 mod cell;
 mod display;
 mod journal;
+mod journals;
 mod news;
 mod trail;
 
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 pub(crate) use self::{
     cell::{state_of, word},
     display::Whole,
-    journal::Journal,
+    journals::Journals,
     news::{Heard, Heards},
     trail::{Logbook, Trail},
 };

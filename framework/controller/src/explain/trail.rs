@@ -110,7 +110,7 @@ impl Logbook {
             writes,
             written,
         };
-        lock(&self.desk.core.journals[self.desk.index]).ended(record);
+        self.desk.core.journals.of(self.desk.index).ended(record);
     }
 }
 

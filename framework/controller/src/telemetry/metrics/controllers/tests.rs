@@ -1,10 +1,14 @@
 use std::collections::BTreeMap;
 
+use boatswain_workqueue::Lane;
 use prometheus::{TextEncoder, proto::MetricType};
 
-use super::*;
+use super::{
+    series::{PRIORITIES, RESULTS},
+    *,
+};
 use crate::{
-    dispatch::{Closing, Ended},
+    dispatch::{Closing, Ended, Ending},
     reconcile::Outcome,
 };
 
@@ -76,7 +80,7 @@ fn add(name: &str, roster: &Roster) -> ControllerMetrics {
     ControllerMetrics::new(
         name,
         views,
-        InFlight::default(),
+        Journals::new(2),
         gate,
         Arc::default(),
         4,
