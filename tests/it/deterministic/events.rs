@@ -75,13 +75,6 @@ fn asked(stage: &Stage) -> usize {
     about_events.count()
 }
 
-fn metric(running: &Running, series: &str) -> u64 {
-    let page = running.observer().metrics();
-    let line = page.lines().find_map(|line| line.strip_prefix(series));
-    let value = line.unwrap_or_else(|| panic!("no {series} in {page}"));
-    value.trim().parse().expect("a number")
-}
-
 fn about_events() -> Matcher {
     Matcher::any().group("events.k8s.io").resource("events")
 }
@@ -135,7 +128,7 @@ fn of_one_object_no_flood_of_events_is_told_and_those_of_others_come_through() {
         stage.clock.sleep(610 * SECOND).await;
         let before = events(&stage).await.len();
         assert_eq!(before, 25 + 2);
-        let dropped = metric(&running, r#"event_recorder_dropped_total{reason="spam"}"#);
+        let dropped = metric::<u64>(&running, r#"event_recorder_dropped_total{reason="spam"}"#);
         assert_eq!(dropped + before as u64, teller.told());
         stage.create("other").await;
         stage.clock.sleep(SECOND).await;
@@ -161,7 +154,7 @@ fn a_recorder_that_is_forbidden_or_whose_server_is_busy_holds_up_nobody() {
             stage.clock.sleep(1200 * SECOND).await;
             assert!(teller.told() >= 120, "{}", teller.told());
             let dropped = format!(r#"event_recorder_dropped_total{{reason="{reason}"}}"#);
-            assert!(metric(&running, &dropped) > 0, "{code}");
+            assert!(metric::<u64>(&running, &dropped) > 0, "{code}");
             assert!(asked(&stage) < 70, "{code}: {} requests", asked(&stage));
             assert!(running.observer().ready().0);
 
@@ -224,7 +217,7 @@ fn a_recorder_that_crashes_again_and_again_loses_and_doubles_nothing() {
             let teller = Teller::default();
             let running = stage.start(teller.controller()).await;
             for _ in 0..6 {
-                while metric(&running, "event_recorder_waiting") == 0 {
+                while metric::<u64>(&running, "event_recorder_waiting") == 0 {
                     stage.clock.sleep(SECOND).await;
                 }
                 stage
@@ -256,8 +249,8 @@ fn g10_a_standby_tells_nothing_and_a_leader_that_stops_tells_all_before_the_leas
         stage.clock.sleep(5 * SECOND).await;
         let standby = stage.start_with(elected(), second.controller()).await;
         stage.clock.sleep(3600 * SECOND).await;
-        assert!(metric(&leader, "event_recorder_notes_total") > 300);
-        assert_eq!(metric(&standby, "event_recorder_notes_total"), 0);
+        assert!(metric::<u64>(&leader, "event_recorder_notes_total") > 300);
+        assert_eq!(metric::<u64>(&standby, "event_recorder_notes_total"), 0);
         end(leader).await;
         assert_eq!(counted(&stage).await, first.told());
         stage.clock.sleep(60 * SECOND).await;
@@ -281,12 +274,12 @@ fn g10_who_leads_no_more_tells_nothing_of_what_it_did() {
         stage.sim.faults().unreachable(true);
         stage.clock.sleep(60 * SECOND).await;
         let dropped = r#"event_recorder_dropped_total{reason="standby"}"#;
-        let lost = metric(&running, dropped);
+        let lost = metric::<u64>(&running, dropped);
         assert!(lost > 0, "what was counted and not written");
-        assert_eq!(metric(&running, "event_recorder_waiting"), 0);
+        assert_eq!(metric::<u64>(&running, "event_recorder_waiting"), 0);
         stage.sim.faults().unreachable(false);
         stage.clock.sleep(60 * SECOND).await;
-        let lost = metric(&running, dropped);
+        let lost = metric::<u64>(&running, dropped);
         end(running).await;
         assert_eq!(counted(&stage).await + lost, teller.told());
     });

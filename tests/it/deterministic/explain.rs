@@ -15,7 +15,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Stage, end, retries::secs};
+use super::{Stage, end, metric, retries::secs};
 
 /// Does what its object's value says.
 struct Doer;
@@ -140,10 +140,8 @@ fn keys_that_keep_failing_are_known_with_their_error_since_the_first_failure_unt
     Stage::play(21, |stage| async move {
         let (running, handle) = start(&stage, doer()).await;
         let gauge = |name: &str| -> f64 {
-            let page = running.observer().metrics();
-            let series = format!("controller_failing_{name}{{controller=\"doer\"}} ");
-            let value = page.lines().find_map(|line| line.strip_prefix(&series));
-            value.and_then(|value| value.parse().ok()).expect("a gauge")
+            let series = format!("controller_failing_{name}{{controller=\"doer\"}}");
+            metric(&running, &series)
         };
         assert_eq!((gauge("keys"), gauge("seconds")), (0.0, 0.0));
         let begun = stage.clock.wall();

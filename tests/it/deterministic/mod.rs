@@ -29,6 +29,7 @@ mod writes;
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    str::FromStr,
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
@@ -135,6 +136,18 @@ async fn end(running: Running) {
     let observer = running.observer().clone();
     running.stop().await.expect("nothing still runs");
     assert_clean(&observer);
+}
+
+/// The value on the page of metrics of `series`: a name, or a name and all of its labels. Of several of a name it is the first.
+fn metric<T: FromStr>(running: &Running, series: &str) -> T {
+    let page = running.observer().metrics();
+    let is_it = |line: &&str| {
+        let rest = line.strip_prefix(series);
+        rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+    };
+    let line = page.lines().find(is_it);
+    let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
+    value.unwrap_or_else(|| panic!("no {series} in {page}"))
 }
 
 /// One run of a key, as the reconciler saw it.

@@ -105,9 +105,7 @@ impl Replica {
     }
 
     fn metric(&self, name: &str) -> u64 {
-        let page = self.running.observer().metrics();
-        let line = page.lines().find_map(|line| line.strip_prefix(name));
-        line.map_or(0, |value| value.trim().parse().expect("a number"))
+        metric(&self.running, name)
     }
 }
 

@@ -23,7 +23,7 @@ use kube::{
     api::{DeleteParams, ObjectMeta, PostParams},
 };
 
-use super::{Script, Scripted, Stage, end};
+use super::{Script, Scripted, Stage, end, metric};
 
 fn quick(_: &Key) -> Script {
     Script::Work(Duration::ZERO)
@@ -73,16 +73,6 @@ fn restarts(running: &Running, actor: &str) -> u64 {
         .find(&path)
         .expect("it is there")
         .restarts
-}
-
-fn metric(running: &Running, name: &str) -> u64 {
-    let metrics = running.observer().metrics();
-    let line = metrics
-        .lines()
-        .find(|line| line.starts_with(name))
-        .expect("a series");
-    let value = line.rsplit(' ').next().and_then(|value| value.parse().ok());
-    value.expect("a number")
 }
 
 #[test]
@@ -142,7 +132,7 @@ fn g7_a_reference_that_panics_on_one_object_of_many_costs_nobody_a_run_and_is_as
         assert_eq!(restarts(&running, "scripted/trigger-secrets"), 0);
         assert!(scripted.runs("map").len() > 1);
         assert_eq!(scripted.runs("poison").len(), 1);
-        assert!(metric(&running, "controller_mapper_failures_total") >= 20);
+        assert!(metric::<u64>(&running, "controller_mapper_failures_total") >= 20);
         poisonous.store(false, Relaxed);
         stage.clock.sleep(Duration::from_secs(30)).await;
         assert!(scripted.runs("poison").len() > 1, "nothing is lost");
@@ -302,8 +292,11 @@ fn g9_a_deleted_object_whose_reconciler_always_fails_at_it_is_let_go_and_counted
         stage.clock.sleep(Duration::from_secs(600)).await;
         let told = mourner.told().len();
         assert!((15..=17).contains(&told), "{told}");
-        assert_eq!(metric(&running, "controller_departed_let_go_total"), 1);
-        assert_eq!(metric(&running, "controller_parked_keys"), 0);
+        assert_eq!(
+            metric::<u64>(&running, "controller_departed_let_go_total"),
+            1
+        );
+        assert_eq!(metric::<u64>(&running, "controller_parked_keys"), 0);
         stage.clock.sleep(Duration::from_secs(7200)).await;
         assert_eq!(mourner.told().len(), told, "nobody is told again");
         end(running).await;
@@ -326,7 +319,7 @@ fn g9_a_key_without_an_object_that_is_given_up_is_let_go_and_never_told_again() 
         controller.expect("it is there").enqueue(&ghost);
         stage.clock.sleep(Duration::from_secs(2 * 3600)).await;
         assert_eq!(mourner.told(), [words(), None]);
-        assert_eq!(metric(&running, "controller_parked_keys"), 0);
+        assert_eq!(metric::<u64>(&running, "controller_parked_keys"), 0);
         assert_eq!(running.observer().parked("mourner"), []);
         end(running).await;
     });
@@ -415,7 +408,10 @@ fn g4_what_is_deleted_during_a_run_that_gives_up_is_told_with_its_last_state_als
             stage.clock.sleep(Duration::from_secs(60)).await;
             let told = hesitant.told.lock().expect("lock").clone();
             assert_eq!(told, [("map".to_owned(), words())]);
-            assert_eq!(metric(&running, "controller_departed_let_go_total"), 0);
+            assert_eq!(
+                metric::<u64>(&running, "controller_departed_let_go_total"),
+                0
+            );
             let parked = running.observer().parked("hesitant");
             assert_eq!(parked.len(), 1);
             end(running).await;

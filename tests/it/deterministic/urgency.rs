@@ -6,7 +6,7 @@ use boatswain::{Lane, Object};
 use kube::api::PostParams;
 use serde_json::json;
 
-use super::{Script, Scripted, Stage, end};
+use super::{Script, Scripted, Stage, end, metric};
 
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -76,10 +76,8 @@ fn objects_that_are_said_to_be_urgent_go_first_also_in_the_first_list() {
         stage.clock.sleep(secs(10)).await;
         let later = order(&scripted).split_off(1002);
         assert_eq!(later, ["d-vip", "b-any", "c-broken", "a-low"]);
-        let page = running.observer().metrics();
-        let failures = "controller_priority_failures_total{controller=\"scripted\"} ";
-        let failures = page.lines().find_map(|line| line.strip_prefix(failures));
-        assert_ne!(failures, Some("0"));
+        let failures = "controller_priority_failures_total{controller=\"scripted\"}";
+        assert_ne!(metric::<u64>(&running, failures), 0);
         end(running).await;
     });
 }

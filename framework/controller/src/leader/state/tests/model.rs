@@ -101,6 +101,10 @@ impl World {
         }
     }
 
+    fn anyone(&self) -> usize {
+        (self.entropy.unit() * 3.0) as usize
+    }
+
     /// How long a message is on its way: mostly short, sometimes longer than anybody waits.
     fn delay(&self) -> Duration {
         let longest = if self.entropy.unit() < 0.05 {
@@ -196,14 +200,14 @@ fn never_may_two_write_whatever_their_clocks_show_and_however_long_they_sleep() 
         while now < 600 * SECOND {
             now += 20 * MILLI;
             if world.entropy.unit() < 0.000_5 {
-                let who = (world.entropy.unit() * 3.0) as usize;
+                let who = world.anyone();
                 world.replicas[who].asleep = now + SECOND.mul_f64(60.0 * world.entropy.unit());
             }
             if world.entropy.unit() < 0.000_1 {
                 world.away = now + SECOND.mul_f64(40.0 * world.entropy.unit());
             }
             if world.entropy.unit() < 0.000_1 {
-                let who = (world.entropy.unit() * 3.0) as usize;
+                let who = world.anyone();
                 // its actor is restarted: what was under way is lost
                 world.replicas[who].flight = None;
                 world.replicas[who].elector.interrupted();
@@ -255,7 +259,7 @@ fn who_has_resigned_holds_nothing_whatever_was_on_its_way_and_whichever_answers_
         while now < 120 * SECOND {
             now += 20 * MILLI;
             if world.entropy.unit() < 0.005 {
-                let who = (world.entropy.unit() * 3.0) as usize;
+                let who = world.anyone();
                 world.replicas[who].elector.resign();
             }
             for i in 0..3 {
